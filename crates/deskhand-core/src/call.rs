@@ -1,0 +1,77 @@
+//! A call and its outcome, as they pass between a transport and a [`Driver`](crate::Driver).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+
+/// Names one agent's session: unique, no secret in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub Arc<str>);
+
+impl SessionId {
+    /// An id from its text.
+    pub fn new(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl std::fmt::Display for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Numbers the calls of one engine.
+pub type CallId = u64;
+
+/// One request to run a tool.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments as the caller gave them.
+    pub arguments: Map<String, Value>,
+    /// Whose call it is; `None`: the anonymous session.
+    pub session: Option<SessionId>,
+    /// Cancelled when the client cancels the request or leaves.
+    pub cancel: CancellationToken,
+}
+
+impl Call {
+    /// A call of the anonymous session that nobody can cancel.
+    pub fn anonymous(tool: &str, arguments: Map<String, Value>) -> Self {
+        Self { tool: tool.to_owned(), arguments, session: None, cancel: CancellationToken::new() }
+    }
+}
+
+/// A picture of an answer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png` or `image/jpeg`.
+    pub mime: &'static str,
+    /// The encoded bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({}, {} bytes)", self.mime, self.bytes.len())
+    }
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// For the model: short, first.
+    pub text: String,
+    /// For programs; does not repeat the text.
+    pub structured: Value,
+    /// Pictures, if any.
+    pub images: Vec<Image>,
+}
+
+/// The outcome of a call.
+pub type Outcome = Result<Answer, Error>;

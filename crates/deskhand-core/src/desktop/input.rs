@@ -1,0 +1,129 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{PortError, Stop};
+use crate::geometry::Point;
+
+/// A pointer button.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Button {
+    /// The main button.
+    #[default]
+    Left,
+    /// The wheel button.
+    Middle,
+    /// The context-menu button.
+    Right,
+}
+
+/// A key that changes what others do while it is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Modifier {
+    /// Shift.
+    Shift,
+    /// Control.
+    #[serde(alias = "control")]
+    Ctrl,
+    /// Alt.
+    #[serde(alias = "option")]
+    Alt,
+    /// The Windows, command or super key.
+    #[serde(alias = "meta", alias = "cmd", alias = "command", alias = "win")]
+    Super,
+}
+
+/// A complete click: moves, and presses and releases `count` times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Click {
+    /// Where, in screen pixels.
+    pub at: Point,
+    /// Which button.
+    pub button: Button,
+    /// How many presses, at a pace that toolkits take for one multiple click.
+    pub count: u32,
+    /// Held during the click. Others that the user holds are neutralised and put back.
+    pub modifiers: Vec<Modifier>,
+    /// Time between press and release.
+    pub hold: Duration,
+}
+
+/// One key, named as X keysyms are (`Return`, `Page_Down`, `F5`, `a`, `eacute`), or a single character.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key(pub String);
+
+/// A key with the modifiers that are held around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chord {
+    /// Pressed in this order, released in reverse.
+    pub modifiers: Vec<Modifier>,
+    /// The key itself; `None` presses the modifiers alone.
+    pub key: Option<Key>,
+}
+
+/// How far an input operation got before it ended or was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// Complete units (characters, presses) that were delivered.
+    pub done: usize,
+    /// Units that were asked for.
+    pub total: usize,
+}
+
+impl Delivered {
+    /// Whether everything was delivered.
+    pub const fn complete(&self) -> bool {
+        self.done == self.total
+    }
+}
+
+/// The pointer of the seat.
+#[async_trait]
+pub trait Pointer: Send + Sync {
+    /// Where the pointer is, in screen pixels.
+    ///
+    /// # Errors
+    /// `Unavailable`, `DesktopLost`, `DesktopNotResponding`.
+    async fn position(&self) -> Result<Point, PortError>;
+
+    /// Moves the pointer; real motion events, nothing pressed.
+    ///
+    /// # Errors
+    /// As [`Pointer::position`].
+    async fn move_to(&self, to: Point) -> Result<(), PortError>;
+
+    /// Clicks. Stops only between complete presses; nothing stays pressed whatever happens.
+    ///
+    /// # Errors
+    /// `Stopped` (nothing delivered), and those of [`Pointer::position`].
+    async fn click(&self, click: &Click, stop: &Stop) -> Result<Delivered, PortError>;
+}
+
+/// The keyboard of the seat.
+#[async_trait]
+pub trait Keyboard: Send + Sync {
+    /// Types `text` exactly, whatever the layout, group, locks or held modifiers; newline is Return and tab is Tab. Waits
+    /// `delay` after each character. Stops only between complete characters.
+    ///
+    /// # Errors
+    /// `Untypable` names the first character that cannot be typed (nothing was typed then), `Stopped`, and those of
+    /// [`Pointer::position`].
+    async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError>;
+
+    /// Presses `chord` `repeat` times, each held for `hold`.
+    ///
+    /// # Errors
+    /// `Untypable` for a key name that is not known or not on this keyboard, `Stopped`, and those of
+    /// [`Pointer::position`].
+    async fn press(
+        &self,
+        chord: &Chord,
+        repeat: u32,
+        hold: Duration,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError>;
+}

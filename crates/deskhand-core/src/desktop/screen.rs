@@ -1,0 +1,76 @@
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{PortError, Stop, WindowId};
+use crate::geometry::Rect;
+
+/// One monitor.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Display {
+    /// Names the display in other tools: its place in the list, from 0.
+    pub display: u32,
+    /// Connector or output name.
+    pub name: String,
+    /// Where it lies, in screen pixels.
+    pub frame: Rect,
+    /// Device pixels for one logical pixel of its user interface.
+    pub scale: f64,
+    /// Whether panels and new windows go there.
+    pub primary: bool,
+}
+
+/// What to take a picture of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureTarget {
+    /// A part of the desktop as a person sees it, in screen pixels.
+    Region(Rect),
+    /// A window alone, without what covers it, with its own popups merged in.
+    Window(WindowId),
+}
+
+/// Pixels of a [`CaptureTarget`].
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// The pixels.
+    pub pixels: Pixels,
+    /// Which part of the screen they show. For a window: its visible frame, grown by its popups, cut at the edge of
+    /// the desktop where that could not be had.
+    pub frame: Rect,
+    /// The window may not have repainted yet: pixels of what covered it may be left.
+    pub stale: bool,
+}
+
+/// 8-bit RGBA, straight alpha, rows without padding.
+#[derive(Clone)]
+pub struct Pixels {
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// `width * height * 4` bytes.
+    pub rgba: Vec<u8>,
+}
+
+impl std::fmt::Debug for Pixels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pixels({}x{})", self.width, self.height)
+    }
+}
+
+/// Displays and their pixels.
+#[async_trait]
+pub trait Screen: Send + Sync {
+    /// The monitors, in a stable order; there is at least one.
+    ///
+    /// # Errors
+    /// `Unavailable`, `DesktopLost`, `DesktopNotResponding`.
+    async fn displays(&self) -> Result<Vec<Display>, PortError>;
+
+    /// Takes a picture. Never changes focus, stacking or pointer. Has one slot: see document 04 of the specification.
+    ///
+    /// # Errors
+    /// `CaptureBusy`, `CaptureFailed` (a minimised window, with the reason), `WindowGone`, and those of
+    /// [`Screen::displays`].
+    async fn capture(&self, target: CaptureTarget, stop: &Stop) -> Result<Capture, PortError>;
+}

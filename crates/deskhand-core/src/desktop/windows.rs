@@ -1,0 +1,107 @@
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::PortError;
+use crate::geometry::{Point, Rect};
+
+/// The display server's own number of a top-level window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct WindowId(pub u64);
+
+impl std::fmt::Display for WindowId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a window is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowKind {
+    /// An application's window.
+    #[default]
+    Normal,
+    /// A dialogue of an application's window.
+    Dialog,
+    /// A menu, combo box list, tooltip: a window that its client places without the window manager.
+    Popup,
+    /// The background of the desktop.
+    Desktop,
+    /// A panel or dock.
+    Dock,
+}
+
+/// One top-level window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Window {
+    /// Names the window in every other tool.
+    #[serde(rename = "window_id")]
+    pub id: WindowId,
+    /// Process that owns it, if known.
+    pub pid: Option<u32>,
+    /// Application name, from the window's class or its process.
+    pub app: String,
+    /// Title, as the application set it.
+    pub title: String,
+    /// Visible frame in screen pixels: window manager borders included, client-side shadows cut off.
+    pub frame: Rect,
+    /// The client's own area in screen pixels: without the window manager's borders, with client-side shadows.
+    /// What accessibility calls window coordinates is relative to its corner.
+    #[serde(skip)]
+    pub client: Rect,
+    /// Whether keyboard input goes to it.
+    pub focused: bool,
+    /// Whether it is minimised.
+    pub minimized: bool,
+    /// Place in the stack; the greatest is in front.
+    pub z: u32,
+    /// What the window is for.
+    pub kind: WindowKind,
+    /// Window that this popup or dialogue belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<WindowId>,
+}
+
+/// What lies at a point of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Top-level window that would receive a press there, popups included; `None`: the bare root.
+    pub window: Option<Window>,
+    /// A foreign client holds the pointer, so the press would go to that client.
+    pub grabbed: bool,
+}
+
+/// Top-level windows of the desktop.
+#[async_trait]
+pub trait Windows: Send + Sync {
+    /// All top-level windows in stacking order, lowest first, popups included. Asks the window system only, so no
+    /// application can delay it.
+    ///
+    /// # Errors
+    /// `Unavailable`, `DesktopLost`, `DesktopNotResponding`.
+    async fn list(&self) -> Result<Vec<Window>, PortError>;
+
+    /// What a press at `point` (screen) would reach, with input shapes respected.
+    ///
+    /// # Errors
+    /// As [`Windows::list`].
+    async fn hit_test(&self, point: Point) -> Result<Hit, PortError>;
+
+    /// Raises the window and gives it the keyboard focus; returns when the window system says so, or with
+    /// `NotSupported` when it did not within its bound. Does nothing to a window that has the focus and lies
+    /// uncovered already.
+    ///
+    /// # Errors
+    /// `WindowGone`, `NotSupported`, and those of [`Windows::list`].
+    async fn activate(&self, window: WindowId) -> Result<(), PortError>;
+
+    /// A number that grows whenever a top-level window appears, disappears, moves, is restacked, retitled or focused.
+    /// Used to wait without polling; connects on the first call.
+    ///
+    /// # Errors
+    /// As [`Windows::list`].
+    async fn changes(&self) -> Result<watch::Receiver<u64>, PortError>;
+}

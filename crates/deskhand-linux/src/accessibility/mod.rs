@@ -1,0 +1,1 @@
+//! AT-SPI 2: element trees of applications.

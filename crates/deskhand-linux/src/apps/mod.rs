@@ -1,0 +1,1 @@
+//! Programs: what runs, what can be launched.

@@ -1,0 +1,1 @@
+//! What works here, what is missing, and the command that mends it.

@@ -1,0 +1,1 @@
+//! X11: windows, pixels, pointer, keyboard, and the guard that puts right what an operation left behind.
