@@ -1,0 +1,231 @@
+//! What a client sees: handshake, lists, results, and what becomes of bad input.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Client;
+
+fn code(answer: &Value) -> i64 {
+    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
+}
+
+#[tokio::test]
+async fn every_version_with_a_handshake_is_echoed() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let answer = Client::new().handshake(version).await;
+        assert_eq!(answer["result"]["protocolVersion"], version);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "deskhand");
+        assert_eq!(answer["result"]["serverInfo"]["version"], "9.9.9");
+        assert_eq!(answer["result"]["capabilities"], json!({"tools": {}}));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_version_is_answered_with_the_newest_that_has_a_handshake() {
+    for version in ["1999-01-01", "2026-07-28", "2099-01-01"] {
+        assert_eq!(Client::new().handshake(version).await["result"]["protocolVersion"], "2025-11-25");
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_handshake_lists_and_calls() {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut client = Client::new();
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}})).await;
+    let answer = client.receive().await;
+    assert!(answer["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{answer}");
+    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta}})).await;
+    assert_eq!(client.receive().await["result"]["tools"][0]["name"], "echo");
+    let params = json!({"name": "echo", "arguments": {"n": 1}, "_meta": meta});
+    client.send(json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params})).await;
+    let answer = client.receive().await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"n": 1}));
+    assert_eq!(answer["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn before_the_handshake_only_ping_is_answered() {
+    let mut client = Client::new();
+    client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    assert_eq!(client.receive().await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    client.call(2, "echo", json!({})).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"})).await;
+    for id in [2, 3] {
+        let answer = client.receive().await;
+        assert_eq!((code(&answer), &answer["id"]), (-32600, &json!(id)));
+    }
+    assert!(client.stub.submitted.lock().unwrap().is_empty());
+    assert_eq!(client.handshake("2025-06-18").await["result"]["protocolVersion"], "2025-06-18");
+}
+
+#[tokio::test]
+async fn tools_are_listed_with_schema_and_hints() {
+    let mut client = Client::ready("2025-06-18").await;
+    client.send(json!({"jsonrpc": "2.0", "id": "a", "method": "tools/list"})).await;
+    let answer = client.receive().await;
+    let tools = &answer["result"]["tools"];
+    assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true}));
+    assert_eq!(
+        tools[1]["annotations"],
+        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false})
+    );
+    assert_eq!(tools[0]["inputSchema"]["type"], "object");
+    assert_eq!(tools[0].get("outputSchema"), None);
+}
+
+#[tokio::test]
+async fn text_comes_first_and_pictures_are_image_blocks() {
+    let mut client = Client::ready("2025-06-18").await;
+    client.call(1, "picture", json!({})).await;
+    assert_eq!(
+        client.receive().await["result"],
+        json!({
+            "content": [
+                {"type": "text", "text": "a picture"},
+                {"type": "image", "data": "cG5n", "mimeType": "image/png"},
+            ],
+            "structuredContent": {"width": 1},
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_failed_call_is_a_result_with_code_and_recovery() {
+    let mut client = Client::ready("2025-06-18").await;
+    client.call(1, "fail", json!({})).await;
+    let result = &client.receive().await["result"];
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["content"], json!([{"type": "text", "text": "argument `x`: expected a number"}]));
+    assert_eq!(result["structuredContent"]["code"], "invalid_argument");
+    assert_eq!(result["structuredContent"]["recovery"], "request");
+}
+
+#[tokio::test]
+async fn an_unknown_tool_and_a_lost_service_are_protocol_errors() {
+    let mut client = Client::ready("2025-06-18").await;
+    client.call(1, "no_such", json!({})).await;
+    assert_eq!(code(&client.receive().await), -32602);
+    client.call(2, "lost", json!({})).await;
+    let answer = client.receive().await;
+    assert_eq!(code(&answer), -32603);
+    assert_eq!(answer["error"]["data"], json!({"code": "service_unreachable", "recovery": "process"}));
+}
+
+#[tokio::test]
+async fn absent_arguments_are_empty_and_others_must_be_an_object() {
+    let mut client = Client::ready("2025-06-18").await;
+    for (id, params) in [(1, json!({"name": "echo"})), (2, json!({"name": "echo", "arguments": null}))] {
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await;
+        assert_eq!(client.receive().await["result"]["structuredContent"], json!({}));
+    }
+    for bad in [json!([1]), json!("x"), json!(1), json!(true)] {
+        client.call(3, "echo", bad).await;
+        let answer = client.receive().await;
+        assert_eq!(code(&answer), -32602);
+        assert!(answer["error"]["message"].as_str().unwrap().contains("`arguments` of echo must be an object"));
+    }
+}
+
+#[tokio::test]
+async fn bad_parameters_name_what_is_wrong() {
+    let mut client = Client::ready("2025-06-18").await;
+    for (params, part) in [
+        (json!({}), "`name` is missing"),
+        (json!({"name": 7}), "`name` must be a string"),
+        (json!([1]), "`params` must be an object"),
+        (Value::Null, "`params` is missing"),
+        (json!({"name": "echo", "_meta": 7}), "`params`"),
+    ] {
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
+        let answer = client.receive().await;
+        assert_eq!((code(&answer), &answer["id"]), (-32602, &json!(1)), "{params}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(part), "{answer}");
+    }
+    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "no/such"})).await;
+    assert_eq!(code(&client.receive().await), -32601);
+}
+
+#[tokio::test]
+async fn a_bad_handshake_is_refused_and_a_good_one_still_works() {
+    let mut client = Client::new();
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"})).await;
+    assert_eq!(code(&client.receive().await), -32602);
+    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"protocolVersion": 3}})).await;
+    assert_eq!(code(&client.receive().await), -32602);
+    client.handshake("2025-06-18").await;
+    client.call(3, "echo", json!({"n": 1})).await;
+    assert_eq!(client.receive().await["id"], 3);
+}
+
+#[tokio::test]
+async fn lines_that_are_no_messages_are_answered_and_the_next_is_read() {
+    let mut client = Client::ready("2025-06-18").await;
+    for (line, expected) in [
+        (&b"garbage\n"[..], -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":\n", -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}\n", -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\ud800\"}\n", -32700),
+        (b"7\n", -32600),
+        (b"{}\n", -32600),
+        (b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}\n", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}\n", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}\n", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}\n", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1}\n", -32600),
+        (b"[]\n", -32600),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]\n", -32600),
+    ] {
+        client.write(line).await;
+        let answer = client.receive().await;
+        assert_eq!(code(&answer), expected, "{}", String::from_utf8_lossy(line));
+    }
+    let deep = format!("{}{}\n", "[".repeat(100_000), "]".repeat(100_000));
+    client.write(deep.as_bytes()).await;
+    assert_eq!(code(&client.receive().await), -32700);
+    for ignored in [
+        &b"\n  \r\n"[..],
+        b"{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"x\"}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"no/such\",\"params\":{\"x\":1}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}\n",
+    ] {
+        client.write(ignored).await;
+    }
+    assert_eq!(client.until_ping().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_line_over_the_limit_is_skipped_and_answered() {
+    let mut client = Client::ready("2025-06-18").await;
+    let chunk = vec![b'x'; 1024 * 1024];
+    for _ in 0..100 {
+        client.write(&chunk).await;
+    }
+    client.write(b"\n").await;
+    let answer = client.receive().await;
+    assert_eq!((code(&answer), &answer["id"]), (-32600, &Value::Null));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("104857600 bytes"), "{answer}");
+    assert_eq!(client.until_ping().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn early_versions_answer_a_batch_together() {
+    let mut client = Client::ready("2025-03-26").await;
+    let ping = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/x"});
+    client.send(json!([ping(1), notification, 7, support::call(2, "echo", json!({"n": 2}))])).await;
+    let answer = client.receive().await;
+    let mut ids: Vec<String> = answer.as_array().unwrap().iter().map(|a| a["id"].to_string()).collect();
+    ids.sort();
+    assert_eq!(ids, ["1", "2", "null"]);
+    // A batch of which nothing is answered has no answer.
+    client.send(json!([notification])).await;
+    assert_eq!(client.until_ping().await, Vec::<Value>::new());
+}
