@@ -31,8 +31,9 @@ impl Submitted {
             return Err(Error::new(Code::InternalError, "the call has been run already"));
         };
         let running = tokio::select! {
-            running = place.turn() => running,
+            biased;
             () = cancel.cancelled() => return Err(Error::new(Code::Cancelled, "cancelled before it started")),
+            running = place.turn() => running,
         };
         let Some(_running) = running else {
             return Err(Error::new(

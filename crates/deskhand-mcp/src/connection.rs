@@ -11,7 +11,8 @@ use std::time::Duration;
 use deskhand_core::call::Call;
 use deskhand_core::{Driver, SessionId};
 use rmcp::model::{
-    ClientJsonRpcMessage, ErrorData, GetExtensions, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ErrorData, GetExtensions, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ServerResult,
 };
 use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
@@ -291,7 +292,8 @@ fn encode(message: &ServerJsonRpcMessage) -> Vec<u8> {
     serde_json::to_vec(message).unwrap_or_else(|error| {
         // Values that have no JSON form; none of ours is one.
         tracing::error!(%error, "an answer could not be encoded");
-        br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"an answer could not be encoded"}}"#.to_vec()
+        br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"an answer could not be encoded"}}"#
+            .to_vec()
     })
 }
 

@@ -33,7 +33,8 @@ pub(crate) struct Request {
 impl Request {
     /// Whether it may come before the handshake.
     pub(crate) fn may_open(&self) -> bool {
-        self.inline || matches!(self.request, ClientRequest::PingRequest(_) | ClientRequest::InitializeRequest(_))
+        self.inline
+            || matches!(self.request, ClientRequest::PingRequest(_) | ClientRequest::InitializeRequest(_))
     }
 
     /// Whether it says something about the server without beginning a session.
@@ -139,7 +140,8 @@ fn request(id: RequestId, method: &str, mut fields: Map<String, Value>) -> Messa
     if fields.get("params").is_some_and(|params| !params.is_object()) {
         return refuse(Some(id), ErrorData::invalid_params("`params` must be an object", None));
     }
-    let inline = fields.get("params").and_then(|p| p.get("_meta")).is_some_and(|m| m.get(INLINE_VERSION).is_some());
+    let inline =
+        fields.get("params").and_then(|p| p.get("_meta")).is_some_and(|m| m.get(INLINE_VERSION).is_some());
     let mut call = None;
     if method == "tools/call" {
         match take_call(&mut fields) {
@@ -163,7 +165,8 @@ fn request(id: RequestId, method: &str, mut fields: Map<String, Value>) -> Messa
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
-    serde_json::from_value(value).map_err(|error| ErrorData::invalid_params(format!("`params`: {error}"), None))
+    serde_json::from_value(value)
+        .map_err(|error| ErrorData::invalid_params(format!("`params`: {error}"), None))
 }
 
 /// Takes name and arguments out of a `tools/call`.

@@ -50,7 +50,9 @@ async fn a_cancelled_call_is_told_and_gets_no_answer() {
     let mut client = Client::ready("2025-06-18").await;
     client.call(1, "hold", json!({})).await;
     client.stub.holding.notified().await;
-    client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .await;
     client.stub.cancelled.notified().await;
     assert_eq!(client.until_ping().await, Vec::<Value>::new());
     // Its id is free again.
@@ -65,8 +67,11 @@ async fn a_call_that_is_cancelled_before_its_turn_never_starts() {
     client.call(1, "hold", json!({"n": 1})).await;
     client.stub.holding.notified().await;
     client.call(2, "echo", json!({"n": 2})).await;
-    client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
+        .await;
     client.call(3, "echo", json!({"n": 3})).await;
+    assert_eq!(client.until_ping().await, Vec::<Value>::new());
     client.stub.go.notify_one();
     assert_eq!(client.receive().await["id"], 1);
     assert_eq!(client.receive().await["id"], 3);
@@ -139,7 +144,10 @@ async fn a_call_that_has_not_started_at_the_end_of_input_never_does() {
     client.stub.holding.notified().await;
     client.input = None;
     let answer = client.receive().await;
-    assert_eq!((&answer["id"], &answer["result"]["structuredContent"]["code"]), (&json!(2), &json!("session_ended")));
+    assert_eq!(
+        (&answer["id"], &answer["result"]["structuredContent"]["code"]),
+        (&json!(2), &json!("session_ended"))
+    );
     client.stub.go.notify_one();
     assert_eq!(client.receive().await["id"], 1);
     assert_eq!(*client.close().await.started.lock().unwrap(), [1]);

@@ -35,9 +35,14 @@ async fn a_session_without_handshake_lists_and_calls() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let mut client = Client::new();
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}))
+        .await;
     let answer = client.receive().await;
-    assert!(answer["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{answer}");
+    assert!(
+        answer["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")),
+        "{answer}"
+    );
     client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta}})).await;
     assert_eq!(client.receive().await["result"]["tools"][0]["name"], "echo");
     let params = json!({"name": "echo", "arguments": {"n": 1}, "_meta": meta});
@@ -51,7 +56,9 @@ async fn a_session_without_handshake_lists_and_calls() {
 async fn before_the_handshake_only_ping_is_answered() {
     let mut client = Client::new();
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .await;
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
     assert_eq!(client.receive().await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     client.call(2, "echo", json!({})).await;
@@ -128,7 +135,9 @@ async fn absent_arguments_are_empty_and_others_must_be_an_object() {
         client.call(3, "echo", bad).await;
         let answer = client.receive().await;
         assert_eq!(code(&answer), -32602);
-        assert!(answer["error"]["message"].as_str().unwrap().contains("`arguments` of echo must be an object"));
+        assert!(
+            answer["error"]["message"].as_str().unwrap().contains("`arguments` of echo must be an object")
+        );
     }
 }
 
@@ -156,7 +165,9 @@ async fn a_bad_handshake_is_refused_and_a_good_one_still_works() {
     let mut client = Client::new();
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"})).await;
     assert_eq!(code(&client.receive().await), -32602);
-    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"protocolVersion": 3}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"protocolVersion": 3}}))
+        .await;
     assert_eq!(code(&client.receive().await), -32602);
     client.handshake("2025-06-18").await;
     client.call(3, "echo", json!({"n": 1})).await;

@@ -33,10 +33,11 @@ pub struct StubDriver(pub Arc<Stub>);
 
 impl Driver for StubDriver {
     fn tools(&self, _profile: Profile) -> BoxFuture<'_, Result<Vec<ToolListing>, Error>> {
-        let schema: Map<String, Value> =
-            serde_json::from_value(json!({"type": "object", "properties": {}, "additionalProperties": false}))
-                .unwrap();
-        let tool = |name: &str, read_only| ToolListing {
+        let schema: Map<String, Value> = serde_json::from_value(
+            json!({"type": "object", "properties": {}, "additionalProperties": false}),
+        )
+        .unwrap();
+        let tool = move |name: &str, read_only| ToolListing {
             name: name.to_owned(),
             description: "does it".to_owned(),
             input_schema: Arc::new(schema.clone()),
