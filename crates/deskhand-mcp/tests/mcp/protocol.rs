@@ -1,9 +1,7 @@
 //! What a client sees: handshake, lists, results, and what becomes of bad input.
 
-mod support;
-
+use crate::client::Client;
 use serde_json::{Value, json};
-use support::Client;
 
 fn code(answer: &Value) -> i64 {
     answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
@@ -231,7 +229,7 @@ async fn early_versions_answer_a_batch_together() {
     let mut client = Client::ready("2025-03-26").await;
     let ping = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/x"});
-    client.send(json!([ping(1), notification, 7, support::call(2, "echo", json!({"n": 2}))])).await;
+    client.send(json!([ping(1), notification, 7, crate::client::call(2, "echo", json!({"n": 2}))])).await;
     let answer = client.receive().await;
     let mut ids: Vec<String> = answer.as_array().unwrap().iter().map(|a| a["id"].to_string()).collect();
     ids.sort();

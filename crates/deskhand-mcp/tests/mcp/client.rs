@@ -17,19 +17,19 @@ use tokio_util::sync::CancellationToken;
 
 /// What happened, in order.
 #[derive(Default)]
-pub struct Stub {
-    pub submitted: Mutex<Vec<Value>>,
-    pub started: Mutex<Vec<Value>>,
-    pub ended: Mutex<Vec<SessionId>>,
+pub(crate) struct Stub {
+    pub(crate) submitted: Mutex<Vec<Value>>,
+    pub(crate) started: Mutex<Vec<Value>>,
+    pub(crate) ended: Mutex<Vec<SessionId>>,
     /// Lets calls of `hold` finish.
-    pub go: Arc<Notify>,
+    pub(crate) go: Arc<Notify>,
     /// Told when a `hold` has started.
-    pub holding: Arc<Notify>,
+    pub(crate) holding: Arc<Notify>,
     /// Told when a `hold` has seen its cancellation.
-    pub cancelled: Arc<Notify>,
+    pub(crate) cancelled: Arc<Notify>,
 }
 
-pub struct StubDriver(pub Arc<Stub>);
+pub(crate) struct StubDriver(pub(crate) Arc<Stub>);
 
 impl Driver for StubDriver {
     fn tools(&self, _profile: Profile) -> BoxFuture<'_, Result<Vec<ToolListing>, Error>> {
@@ -92,23 +92,23 @@ fn answer(structured: Value) -> Answer {
 }
 
 /// A client, and the server it talks to.
-pub struct Client {
-    pub stub: Arc<Stub>,
-    pub input: Option<DuplexStream>,
-    pub output: Option<BufReader<DuplexStream>>,
-    pub shutdown: CancellationToken,
-    pub server: JoinHandle<Result<(), ServeError>>,
+pub(crate) struct Client {
+    pub(crate) stub: Arc<Stub>,
+    pub(crate) input: Option<DuplexStream>,
+    pub(crate) output: Option<BufReader<DuplexStream>>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) server: JoinHandle<Result<(), ServeError>>,
 }
 
 /// An answer that does not come within this is taken for lost. Long, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Client {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_limits(Limits::default())
     }
 
-    pub fn with_limits(limits: Limits) -> Self {
+    pub(crate) fn with_limits(limits: Limits) -> Self {
         let stub = Arc::<Stub>::default();
         let (input, server_input) = tokio::io::duplex(64 * 1024);
         let (server_output, output) = tokio::io::duplex(64 * 1024);
@@ -126,13 +126,13 @@ impl Client {
     }
 
     /// A client that has shaken hands.
-    pub async fn ready(version: &str) -> Self {
+    pub(crate) async fn ready(version: &str) -> Self {
         let mut client = Self::new();
         client.handshake(version).await;
         client
     }
 
-    pub async fn handshake(&mut self, version: &str) -> Value {
+    pub(crate) async fn handshake(&mut self, version: &str) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}))
             .await;
@@ -141,25 +141,25 @@ impl Client {
         answer
     }
 
-    pub async fn send(&mut self, message: Value) {
+    pub(crate) async fn send(&mut self, message: Value) {
         self.write(format!("{message}\n").as_bytes()).await;
     }
 
-    pub async fn write(&mut self, bytes: &[u8]) {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
         self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
     }
 
-    pub async fn call(&mut self, id: i64, tool: &str, arguments: Value) {
+    pub(crate) async fn call(&mut self, id: i64, tool: &str, arguments: Value) {
         self.send(call(id, tool, arguments)).await;
     }
 
     /// The next line.
-    pub async fn receive(&mut self) -> Value {
+    pub(crate) async fn receive(&mut self) -> Value {
         self.next().await.expect("the output ended")
     }
 
     /// The next line; `None` at the end.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.output.as_mut().unwrap().read_line(&mut line);
         tokio::time::timeout(PATIENCE, read).await.expect("no answer").unwrap();
@@ -167,7 +167,7 @@ impl Client {
     }
 
     /// Sends a ping, and what comes before its answer.
-    pub async fn until_ping(&mut self) -> Vec<Value> {
+    pub(crate) async fn until_ping(&mut self) -> Vec<Value> {
         self.send(json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"})).await;
         let mut seen = Vec::new();
         loop {
@@ -180,13 +180,13 @@ impl Client {
     }
 
     /// Closes the input and waits for the server's end.
-    pub async fn close(mut self) -> Arc<Stub> {
+    pub(crate) async fn close(mut self) -> Arc<Stub> {
         self.input = None;
         tokio::time::timeout(PATIENCE, self.server).await.expect("did not end").unwrap().unwrap();
         self.stub
     }
 }
 
-pub fn call(id: i64, tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(id: i64, tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }

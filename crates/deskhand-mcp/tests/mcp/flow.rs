@@ -1,14 +1,12 @@
 //! Order, cancellation, bounds, and the end of a connection.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::client::{Client, call};
 use deskhand_core::SessionId;
 use deskhand_mcp::Limits;
 use serde_json::{Value, json};
-use support::{Client, call};
 
 #[tokio::test]
 async fn a_burst_of_calls_is_submitted_and_started_in_the_order_of_its_lines() {
