@@ -23,11 +23,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// A client that writes 10,000 requests before it reads the first answer is served; one that goes on for ever
-    /// costs a few hundred megabytes at worst.
+    /// A client that writes 10,000 requests before it reads the first answer is served, because short answers are kept
+    /// by the thousand; one that goes on for ever costs a few hundred megabytes at worst.
     fn default() -> Self {
         Self {
-            requests: 16_384,
+            requests: 1000,
             request_bytes: 128 * 1024 * 1024,
             running: 128,
             answer_bytes: 64 * 1024 * 1024,
