@@ -8,6 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use deskhand_core::desktop::PortError;
 
+use crate::apps::Launcher;
+
 /// How to reach one desktop. Plain data, gathered once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionEnvironment {
@@ -34,6 +36,11 @@ pub trait EnvironmentSource: Send + Sync {
     /// # Errors
     /// `Unavailable`, with what to do about it.
     async fn get(&self) -> Result<Arc<SessionEnvironment>, PortError>;
+
+    /// Who starts programs on this desktop; `None`: this process itself, as children that stay when it ends.
+    fn launcher(&self) -> Option<Arc<dyn Launcher>> {
+        None
+    }
 }
 
 impl SessionEnvironment {

@@ -8,4 +8,5 @@ pub mod apps;
 pub mod environment;
 pub mod health;
 pub mod private;
+mod process;
 pub mod x11;

@@ -21,14 +21,27 @@
 //! ```
 //! `program` is the path of the deskhand binary itself.
 
-use std::ffi::OsString;
+mod children;
+mod components;
+mod folder;
+pub(crate) mod needed;
+mod owner;
+mod run;
+mod supervisor;
+pub(crate) mod variables;
+mod wire;
+
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::PortError;
+use tokio::sync::Mutex;
 
+use self::owner::{Life, Owner, Streams};
+pub use self::run::run;
+pub use self::supervisor::supervise;
+use crate::apps::{Launcher, ProgramStart};
 use crate::environment::{EnvironmentSource, SessionEnvironment};
 
 /// Size of a private desktop in pixels. Parses from and prints as `1920x1080`.
@@ -85,41 +98,120 @@ pub struct PrivateOptions {
 /// A private desktop that is started by the first [`EnvironmentSource::get`] and ends with this value.
 #[derive(Debug)]
 pub struct PrivateSource {
-    _options: PrivateOptions,
-    _program: PathBuf,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: PrivateOptions,
+    program: PathBuf,
+    /// Held while the desktop starts, so that it is started once.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Running(Arc<Owner>, Arc<SessionEnvironment>),
+    ShutDown,
 }
 
 impl PrivateSource {
     /// A desktop that has not been started. `program` is the deskhand binary, executed as supervisor. No I/O.
     pub fn new(options: PrivateOptions, program: PathBuf) -> Self {
-        Self { _options: options, _program: program }
+        Self { inner: Arc::new(Inner { options, program, state: Mutex::new(State::Idle) }) }
     }
 
     /// Ends the desktop with everything that runs on it and waits for that, a bounded time. Afterwards
     /// [`EnvironmentSource::get`] fails. Dropping the source ends the desktop too, without waiting.
-    pub async fn shutdown(&self) {}
+    pub async fn shutdown(&self) {
+        let before = std::mem::replace(&mut *self.inner.state.lock().await, State::ShutDown);
+        if let State::Running(owner, _) = before {
+            owner.end().await;
+        }
+    }
+}
+
+impl Drop for PrivateSource {
+    fn drop(&mut self) {
+        // Launchers may still hold the inner part; without this the desktop would last as long as they do.
+        if let Ok(mut state) = self.inner.state.try_lock() {
+            *state = State::ShutDown;
+        }
+    }
 }
 
 #[async_trait]
 impl EnvironmentSource for PrivateSource {
     async fn get(&self) -> Result<Arc<SessionEnvironment>, PortError> {
-        Err(PortError::Unavailable { what: "the private desktop", why: "not built yet".to_owned() })
+        Ok(self.inner.running().await?.1)
+    }
+
+    fn launcher(&self) -> Option<Arc<dyn Launcher>> {
+        Some(Arc::clone(&self.inner) as Arc<dyn Launcher>)
     }
 }
 
-/// The body of `deskhand supervise`: call it on the main thread before any other thread or runtime exists.
-pub fn supervise() -> ExitCode {
-    ExitCode::FAILURE
+impl Inner {
+    /// The desktop, started if it has not been.
+    ///
+    /// # Errors
+    /// `Unavailable`; `DesktopLost` once it has ended: everything that was known of it is void.
+    async fn running(&self) -> Result<(Arc<Owner>, Arc<SessionEnvironment>), PortError> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Running(owner, environment) if owner.life() == Life::Up => {
+                Ok((Arc::clone(owner), Arc::clone(environment)))
+            }
+            State::Running(..) | State::ShutDown => Err(PortError::DesktopLost),
+            State::Idle => {
+                let owner = Arc::new(Owner::start(self.options, &self.program, Streams::None).await?);
+                let environment = Arc::new(SessionEnvironment {
+                    xauthority: Some(owner.ready.xauthority.clone()),
+                    private: true,
+                    ..SessionEnvironment::from_variables(owner.ready.variables())
+                });
+                *state = State::Running(Arc::clone(&owner), Arc::clone(&environment));
+                Ok((owner, environment))
+            }
+        }
+    }
+
+    /// The desktop, if it was started.
+    async fn started(&self) -> Option<Arc<Owner>> {
+        match &*self.state.lock().await {
+            State::Running(owner, _) => Some(Arc::clone(owner)),
+            State::Idle | State::ShutDown => None,
+        }
+    }
 }
 
-/// Runs `command` on a private desktop with this process's standard streams, passes signals on to it, ends the
-/// desktop, and answers the command's exit code (128 plus the signal that ended it).
-///
-/// # Errors
-/// `Unavailable` if the desktop cannot be started, `LaunchFailed` if the command cannot, `DesktopLost`.
-pub async fn run(options: PrivateOptions, program: PathBuf, command: Vec<OsString>) -> Result<u8, PortError> {
-    let _ = (options, program, command);
-    Err(PortError::Unavailable { what: "the private desktop", why: "not built yet".to_owned() })
+#[async_trait]
+impl Launcher for Inner {
+    async fn start(&self, program: ProgramStart) -> Result<u32, PortError> {
+        let (owner, _) = self.running().await?;
+        let name = program.path.display().to_string();
+        let program = wire::Program {
+            path: program.path,
+            args: program.args,
+            variables: Some(program.variables.into_iter().collect()),
+            folder: program.folder,
+            standard_streams: false,
+        };
+        let started = owner.start_program(program).await?;
+        started.map_err(|why| PortError::LaunchFailed(format!("{name} was not started: {why}")))
+    }
+
+    async fn exited(&self, pid: u32) -> Option<i32> {
+        self.started().await?.exit(pid)
+    }
+
+    async fn components(&self) -> Vec<u32> {
+        let Some(owner) = self.started().await else { return Vec::new() };
+        let mut components = owner.ready.components.clone();
+        components.push(owner.supervisor);
+        components
+    }
 }
 
 /// The exit code for an error of [`run`]: 127 like a shell's if the command could not be started, else 1.
