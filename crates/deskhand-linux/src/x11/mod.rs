@@ -1,1 +1,209 @@
-//! X11: windows, pixels, pointer, keyboard, and the guard that puts right what an operation left behind.
+//! The ports on an X11 display: windows, pixels, pointer and keyboard, in the wire protocol alone.
+//!
+//! Requests of the X protocol block the thread that waits for their replies, so each connection has a thread of its
+//! own ([`worker`]): one for windows, one for input, one for captures, and one that counts changes. None is started
+//! before its first call, and none wakes up while nothing happens.
+
+mod authority;
+mod connection;
+pub mod guard;
+mod input;
+mod pointer;
+mod windows;
+mod worker;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deskhand_core::desktop::{Click, Delivered, Hit, Pointer, PortError, Stop, Window, WindowId, Windows};
+use deskhand_core::geometry::Point;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use connection::{Link, Trouble};
+use input::Input;
+use windows::activate::Standing;
+use windows::changes::Watcher;
+use windows::listing::{self, Listing};
+use worker::{SERVER_PATIENCE, Worker};
+
+use crate::environment::EnvironmentSource;
+
+/// A window manager that has not focused a window after this time is not going to.
+const ACTIVATION_BOUND: Duration = Duration::from_secs(1);
+
+/// A focused window that something covers is given this time to come to the front; something that stays above by
+/// its nature must not cost more.
+const RAISE_BOUND: Duration = Duration::from_millis(200);
+
+/// Window managers let a window that was minimised fly in; it counts as arrived when nothing has moved for [`STILL`].
+const SETTLE_BOUND: Duration = Duration::from_millis(600);
+
+/// Twice the time of a slow animation's frame.
+const STILL: Duration = Duration::from_millis(60);
+
+/// So many ids of windows that were seen are kept, to tell a closed window from one that never was.
+const SEEN_WINDOWS: usize = 10_000;
+
+/// The adapter. One value serves all its ports.
+pub struct X11 {
+    source: Arc<dyn EnvironmentSource>,
+    desk: Worker<Desk>,
+    input: Worker<Input>,
+    watcher: Mutex<Option<Watcher>>,
+}
+
+/// What the thread for windows owns.
+struct Desk {
+    link: Link,
+    seen: HashSet<WindowId>,
+}
+
+impl Desk {
+    fn list(&mut self) -> Result<Listing, Trouble> {
+        self.link.drain()?;
+        let listing = listing::read(&self.link)?;
+        if self.seen.len() + listing.windows.len() > SEEN_WINDOWS {
+            self.seen.clear();
+        }
+        self.seen.extend(listing.windows.iter().map(|listed| listed.window.id));
+        Ok(listing)
+    }
+
+    /// A window that is not there: gone if it was ever seen.
+    fn missing(&self, error: Trouble) -> Trouble {
+        match error {
+            Trouble::Port(PortError::WindowGone(id)) if !self.seen.contains(&id) => {
+                PortError::UnknownWindow(id).into()
+            }
+            other => other,
+        }
+    }
+}
+
+impl std::fmt::Debug for X11 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("X11").finish_non_exhaustive()
+    }
+}
+
+impl X11 {
+    /// An adapter for the display that `source` names. Connects to nothing. `program` is our own executable, which is
+    /// started as the [`guard`] at the first input.
+    pub fn new(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Self {
+        let silent = PortError::DesktopNotResponding;
+        let desk = Worker::new("x11-windows", Arc::clone(&source), silent.clone(), |environment| {
+            Ok(Desk { link: Link::open(environment)?, seen: HashSet::new() })
+        });
+        let input = Worker::new("x11-input", Arc::clone(&source), silent, move |environment| {
+            Input::open(environment, &program)
+        });
+        Self { source, desk, input, watcher: Mutex::new(None) }
+    }
+
+    /// Waits until `window` is in front, or until it has the focus and does not come to the front.
+    async fn reach(
+        &self,
+        window: WindowId,
+        changes: &mut watch::Receiver<u64>,
+        begun: Instant,
+    ) -> Result<(), PortError> {
+        loop {
+            let look =
+                move |desk: &mut Desk, _: &_, _: &_| Ok(windows::activate::standing(&desk.list()?, window)?);
+            let bound = match self.desk.run(&Stop::new(), false, look).await? {
+                Standing::InFront => return Ok(()),
+                Standing::Covered => RAISE_BOUND,
+                Standing::Behind => ACTIVATION_BOUND,
+            };
+            match timeout_at(begun + bound, changes.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(PortError::DesktopLost),
+                Err(_) if bound == RAISE_BOUND => return Ok(()),
+                Err(_) => {
+                    return Err(PortError::NotSupported(format!(
+                        "the window manager did not give the focus to window {window}"
+                    )));
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Windows for X11 {
+    async fn list(&self) -> Result<Vec<Window>, PortError> {
+        let work = |desk: &mut Desk, _: &_, _: &_| desk.list();
+        let listing = self.desk.run(&Stop::new(), false, work).await?;
+        Ok(listing.windows.into_iter().map(|listed| listed.window).collect())
+    }
+
+    async fn hit_test(&self, point: Point) -> Result<Hit, PortError> {
+        self.desk
+            .run(&Stop::new(), false, move |desk, _, _| {
+                let listing = desk.list()?;
+                windows::hit::test(&desk.link, &listing, point)
+            })
+            .await
+    }
+
+    async fn activate(&self, window: WindowId) -> Result<(), PortError> {
+        let mut changes = self.changes().await?;
+        changes.mark_unchanged();
+        let begun = Instant::now();
+        let ask = move |desk: &mut Desk, _: &_, _: &_| {
+            let listing = desk.list()?;
+            windows::activate::ask(&desk.link, &listing, window).map_err(|error| desk.missing(error))
+        };
+        let asked = self.desk.run(&Stop::new(), false, ask).await?;
+        if asked.before == Standing::InFront {
+            return Ok(());
+        }
+        self.reach(window, &mut changes, begun).await?;
+        if asked.hidden {
+            let settled = begun + SETTLE_BOUND;
+            while matches!(
+                timeout_at(settled.min(Instant::now() + STILL), changes.changed()).await,
+                Ok(Ok(()))
+            ) {}
+        }
+        Ok(())
+    }
+
+    async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {
+        let environment = self.source.get().await?;
+        let mut watcher = self.watcher.lock().await;
+        if let Some(watcher) = &*watcher {
+            let counter = watcher.counter.clone();
+            // The other end is gone only if the connection broke.
+            return if counter.has_changed().is_ok() { Ok(counter) } else { Err(PortError::DesktopLost) };
+        }
+        let started = windows::changes::start(environment)?;
+        let started = timeout(SERVER_PATIENCE, started).await.map_err(|_| PortError::DesktopNotResponding)?;
+        let started =
+            started.map_err(|_| PortError::Internal("the thread for events broke down".to_owned()))??;
+        let counter = started.counter.clone();
+        *watcher = Some(started);
+        Ok(counter)
+    }
+}
+
+#[async_trait]
+impl Pointer for X11 {
+    async fn position(&self) -> Result<Point, PortError> {
+        self.input.run(&Stop::new(), false, |input, _, _| pointer::position(&input.link)).await
+    }
+
+    async fn move_to(&self, to: Point) -> Result<(), PortError> {
+        self.input.run(&Stop::new(), false, move |input, _, _| pointer::move_to(&input.link, to)).await
+    }
+
+    async fn click(&self, click: &Click, stop: &Stop) -> Result<Delivered, PortError> {
+        let click = click.clone();
+        let work = move |input: &mut Input, pulse: &_, stop: &_| pointer::click(input, pulse, &click, stop);
+        self.input.run(stop, false, work).await
+    }
+}

@@ -1,0 +1,8 @@
+//! Top-level windows.
+
+pub(super) mod activate;
+pub(super) mod changes;
+pub(super) mod frame;
+pub(super) mod hit;
+pub(super) mod listing;
+mod properties;
