@@ -24,9 +24,6 @@ impl std::fmt::Display for SessionId {
     }
 }
 
-/// Numbers the calls of one engine.
-pub type CallId = u64;
-
 /// One request to run a tool.
 #[derive(Clone, Debug)]
 pub struct Call {

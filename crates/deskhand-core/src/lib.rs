@@ -5,13 +5,25 @@
 //! a fake desktop from short texts.
 #![forbid(unsafe_code)]
 
+mod activity;
 pub mod call;
 pub mod desktop;
 pub mod driver;
+pub mod effect;
+pub mod engine;
 pub mod error;
 pub mod geometry;
 pub mod host;
+mod keys;
+pub mod picture;
+pub mod queue;
+pub mod session;
+pub mod settings;
+pub mod tools;
+pub mod tree;
 
-pub use call::{Call, CallId, Outcome, SessionId};
-pub use driver::{Driver, ToolListing};
+pub use call::{Answer, Call, Image, Outcome, SessionId};
+pub use driver::{Driver, Profile, ToolListing};
+pub use engine::Engine;
 pub use error::{Code, Error, Recovery};
+pub use host::Host;

@@ -1,0 +1,301 @@
+//! What an action did: watched from just before it, read back after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+
+use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId};
+use crate::engine::Context;
+use crate::geometry::Point;
+use crate::tools::Reply;
+use crate::tree::{Snapshot, quote};
+
+/// How long the effect of an action is waited for. Toolkits answer within a frame or two; what takes longer is better
+/// awaited with `wait_for`.
+pub(crate) const EFFECT_WAIT: Duration = Duration::from_millis(300);
+
+/// Whether an action's effect was read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Read back.
+    Confirmed,
+    /// Delivered; cannot be read back.
+    Unverifiable,
+    /// Nothing that should have changed did.
+    SuspectedNoop,
+}
+
+/// The way an action took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the names are the tools' documentation
+pub enum Route {
+    AxAction,
+    AxFocus,
+    AxSelection,
+    AxText,
+    AxValue,
+    Pointer,
+    Keyboard,
+}
+
+/// How an action may be delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// The first that works.
+    #[default]
+    Auto,
+    /// Without raising the window, moving the pointer or taking the focus.
+    Background,
+    /// With real input, after raising the window.
+    Foreground,
+}
+
+/// The answer of an action.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EffectReport {
+    /// Whether its effect was read back.
+    pub effect: Effect,
+    /// The way it took.
+    pub route: Route,
+    /// Window it went to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_id: Option<WindowId>,
+    /// Where the pointer pressed, in screen pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
+    /// What was checked, before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// What was checked, after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// What is likelier to work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl EffectReport {
+    pub(crate) fn new(effect: Effect, route: Route) -> Self {
+        Self { effect, route, window_id: None, point: None, before: None, after: None, hint: None }
+    }
+
+    pub(crate) fn in_window(mut self, window: Option<WindowId>) -> Self {
+        self.window_id = window;
+        self
+    }
+
+    pub(crate) fn at(mut self, point: Option<Point>) -> Self {
+        self.point = point;
+        self
+    }
+
+    pub(crate) fn from(mut self, before: impl Into<String>) -> Self {
+        self.before = Some(before.into());
+        self
+    }
+
+    pub(crate) fn to(mut self, after: impl Into<String>) -> Self {
+        self.after = Some(after.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl Reply for EffectReport {
+    fn text(&self) -> String {
+        let word = |value: &dyn erased::Word| value.word();
+        let mut text = format!("{} by {}", word(&self.effect), word(&self.route));
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => text += &format!(": {before} → {after}"),
+            (None, Some(after)) => text += &format!(": {after}"),
+            (Some(before), None) => text += &format!(": {before}"),
+            (None, None) => {}
+        }
+        if let Some(hint) = &self.hint {
+            text += &format!("; {hint}");
+        }
+        text
+    }
+}
+
+mod erased {
+    /// The word that answers use for a value.
+    pub(super) trait Word {
+        fn word(&self) -> String;
+    }
+
+    impl<T: serde::Serialize> Word for T {
+        fn word(&self) -> String {
+            serde_json::to_value(self).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+        }
+    }
+}
+
+/// What is expected to show that an action worked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    /// The application, if it is known on the accessibility bus.
+    pub(crate) owner: Option<&'a Arc<str>>,
+    /// The element itself.
+    pub(crate) element: Option<&'a ElementId>,
+    /// Its window.
+    pub(crate) window: Option<&'a Window>,
+}
+
+/// Watches an application from just before an action.
+pub(crate) struct Observer {
+    changes: Option<broadcast::Receiver<Change>>,
+    owner: Option<Arc<str>>,
+    element: Option<ElementId>,
+    window: Option<Window>,
+    windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
+}
+
+impl Observer {
+    /// Begins to watch. Call it after the window was raised and before anything is delivered. What cannot be watched is
+    /// left out: an action never fails for want of evidence.
+    pub(crate) async fn start(context: &Context, target: Target<'_>) -> Self {
+        let accessibility = &context.desktop().accessibility;
+        let owner = target.owner.cloned();
+        let changes = match &owner {
+            Some(owner) => {
+                context.activity().watch(accessibility).await;
+                context.activity().acting(owner);
+                accessibility.changes().await.ok()
+            }
+            None => None,
+        };
+        let windows = &context.desktop().windows;
+        let windows = match windows.changes().await {
+            Ok(mut number) => {
+                number.borrow_and_update();
+                windows.list().await.ok().map(|list| (number, list))
+            }
+            Err(_) => None,
+        };
+        Self { changes, owner, element: target.element.cloned(), window: target.window.cloned(), windows }
+    }
+
+    /// Waits until something shows that the action worked, at most [`EFFECT_WAIT`]. The answer says what it was.
+    pub(crate) async fn evidence(
+        &mut self,
+        context: &Context,
+        snapshot: Option<&Snapshot>,
+    ) -> Option<String> {
+        let deadline = Instant::now() + EFFECT_WAIT;
+        loop {
+            if let Some(found) = self.window_evidence(context).await {
+                return Some(found);
+            }
+            let changed = async {
+                match &mut self.changes {
+                    Some(changes) => changes.recv().await.ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            let restacked = async {
+                match &mut self.windows {
+                    Some((number, _)) => number.changed().await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                change = changed => match change {
+                    Some(change) if self.counts(context, &change) => return Some(describe(&change, snapshot)),
+                    Some(_) => {}
+                    // The stream was lost or overran: nothing can be proved any more by it.
+                    None => self.changes = None,
+                },
+                alive = restacked => if !alive { self.windows = None },
+                () = context.stop().cancelled() => return None,
+                () = tokio::time::sleep_until(deadline) => return None,
+            }
+        }
+    }
+
+    fn counts(&self, context: &Context, change: &Change) -> bool {
+        if self.owner.as_ref() != Some(&change.element.owner)
+            || context.activity().is_restless(&change.element)
+        {
+            return false;
+        }
+        let itself = self.element.as_ref() == Some(&change.element);
+        match change.kind {
+            ChangeKind::State(State::Focused, set) => itself && set,
+            ChangeKind::State(state, _) => !matches!(
+                state,
+                State::Active
+                    | State::Busy
+                    | State::Focusable
+                    | State::Sensitive
+                    | State::Enabled
+                    | State::Visible
+                    | State::Showing
+            ),
+            ChangeKind::Caret => itself,
+            ChangeKind::Bounds | ChangeKind::Lost => false,
+            ChangeKind::Text
+            | ChangeKind::Value
+            | ChangeKind::Name
+            | ChangeKind::Children
+            | ChangeKind::Selection
+            | ChangeKind::Window => true,
+        }
+    }
+
+    async fn window_evidence(&mut self, context: &Context) -> Option<String> {
+        let (_, before) = self.windows.as_ref()?;
+        let window = self.window.as_ref()?;
+        let after = context.desktop().windows.list().await.ok()?;
+        let ours = |other: &&Window| {
+            other.pid.is_some() && other.pid == window.pid || other.parent == Some(window.id)
+        };
+        let is_in = |list: &[Window], id: WindowId| list.iter().any(|window| window.id == id);
+        if let Some(new) = after.iter().filter(ours).find(|new| !is_in(before, new.id)) {
+            return Some(format!("window {} {} opened", new.id, quote(&new.title, 60)));
+        }
+        if let Some(closed) = before.iter().filter(ours).find(|old| !is_in(&after, old.id)) {
+            return Some(format!("window {} {} closed", closed.id, quote(&closed.title, 60)));
+        }
+        let now = after.iter().find(|other| other.id == window.id)?;
+        let then = before.iter().find(|other| other.id == window.id)?;
+        (now.title != then.title).then(|| format!("title is now {}", quote(&now.title, 60)))
+    }
+}
+
+/// What changed, in a few words.
+fn describe(change: &Change, snapshot: Option<&Snapshot>) -> String {
+    let place =
+        snapshot.and_then(|snapshot| snapshot.nodes.iter().position(|node| node.id == change.element));
+    let element = match place {
+        Some(place) => format!("[{place}]"),
+        None => "an element".to_owned(),
+    };
+    let what = match change.kind {
+        ChangeKind::State(state, set) => {
+            let name = format!("{state:?}").to_lowercase();
+            return format!("{element} {}{name}", if set { "is " } else { "is not " });
+        }
+        ChangeKind::Text => "text changed",
+        ChangeKind::Caret => "caret moved",
+        ChangeKind::Value => "value changed",
+        ChangeKind::Name => "name changed",
+        ChangeKind::Children => "children changed",
+        ChangeKind::Selection => "selection changed",
+        ChangeKind::Bounds => "moved",
+        ChangeKind::Window => "window event",
+        ChangeKind::Lost => "unknown change",
+    };
+    format!("{element} {what}")
+}

@@ -1,0 +1,181 @@
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::Shared;
+use crate::activity::Activity;
+use crate::desktop::{Delivered, Desktop, Stop, Window, WindowId};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::queue::{StepKind, Ticket};
+use crate::session::Session;
+use crate::settings::{GlobalSettings, Settings};
+
+/// What a tool is given besides its arguments: whose call it is, how long it may take, and the way to the desktop.
+#[derive(Clone, Debug)]
+pub struct Context {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    settings: Settings,
+    deadline: Instant,
+    stop: Stop,
+    /// The place that was taken when the request was read; the first step uses it.
+    ticket: Arc<Mutex<Option<Ticket>>>,
+    overlapped: Arc<AtomicBool>,
+}
+
+impl Context {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        session: Arc<Session>,
+        settings: Settings,
+        deadline: Instant,
+        stop: Stop,
+        ticket: Option<Ticket>,
+    ) -> Self {
+        let ticket = Arc::new(Mutex::new(ticket));
+        Self { shared, session, settings, deadline, stop, ticket, overlapped: Arc::default() }
+    }
+
+    /// The desktop. Steps go through [`Context::step`].
+    pub fn desktop(&self) -> &Desktop {
+        &self.shared.desktop
+    }
+
+    /// The process's surroundings.
+    pub fn host(&self) -> &Host {
+        &self.shared.host
+    }
+
+    /// The caller's session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Effective settings of this call.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The global settings.
+    pub fn global_settings(&self) -> &GlobalSettings {
+        &self.shared.settings
+    }
+
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.shared.activity
+    }
+
+    /// When the call must have answered.
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Asked when the call must stop.
+    pub const fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Whether a read of this call gave up its place in the queue.
+    pub fn overlapped(&self) -> bool {
+        self.overlapped.load(Ordering::Relaxed)
+    }
+
+    /// Runs one step in its turn.
+    ///
+    /// # Errors
+    /// `cancelled` if the call was asked to stop before its turn came; else those of the step.
+    pub async fn step<T>(&self, kind: StepKind, step: impl Future<Output = Result<T>>) -> Result<T> {
+        let taken = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ticket = match taken {
+            Some(ticket) if ticket.kind() == kind => ticket,
+            _ => self.shared.queue.ticket(&self.session.lane, kind),
+        };
+        let permit = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(self.not_delivered()),
+            permit = ticket.turn() => permit,
+        };
+        let (result, overlapped) = permit.run(step).await;
+        self.overlapped.fetch_or(overlapped, Ordering::Relaxed);
+        result
+    }
+
+    /// Runs a step that only reads.
+    ///
+    /// # Errors
+    /// As [`Context::step`].
+    pub async fn read<T>(&self, step: impl Future<Output = Result<T>>) -> Result<T> {
+        self.step(StepKind::Read, step).await
+    }
+
+    /// Runs a step that acts.
+    ///
+    /// # Errors
+    /// As [`Context::step`].
+    pub async fn act<T>(&self, step: impl Future<Output = Result<T>>) -> Result<T> {
+        self.step(StepKind::Act, step).await
+    }
+
+    /// Gives up the place that the call was admitted with: it will take others later.
+    pub fn leave_queue(&self) {
+        self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Waits, or fails when the call is asked to stop.
+    ///
+    /// # Errors
+    /// `cancelled`.
+    pub async fn pause(&self, duration: Duration) -> Result<()> {
+        tokio::select! {
+            () = self.stop.cancelled() => Err(self.stopped()),
+            () = tokio::time::sleep(duration) => Ok(()),
+        }
+    }
+
+    /// The error of a call that was asked to stop while it waited or read.
+    pub fn stopped(&self) -> Error {
+        Error::new(Code::Cancelled, "stopped while it waited")
+    }
+
+    /// The error of an acting call that was asked to stop before it did anything.
+    pub fn not_delivered(&self) -> Error {
+        Error::new(Code::Cancelled, "nothing was delivered")
+            .with_details(json!({"delivery": "not_delivered"}))
+    }
+
+    /// Checks that an input operation was carried out whole.
+    ///
+    /// # Errors
+    /// `cancelled`, saying how far it got.
+    pub fn delivered(&self, delivered: Delivered, unit: &str) -> Result<()> {
+        let Delivered { done, total } = delivered;
+        match done {
+            _ if delivered.complete() => Ok(()),
+            0 => Err(self.not_delivered()),
+            _ => Err(Error::new(Code::Cancelled, format!("stopped after {done} of {total} {unit}"))
+                .with_details(json!({"delivery": "partial", "done": done, "total": total}))),
+        }
+    }
+
+    /// The window called `id`.
+    ///
+    /// # Errors
+    /// `unknown_window`, and those of the port.
+    pub async fn window(&self, id: WindowId) -> Result<Window> {
+        let windows = self.desktop().windows.list().await?;
+        windows.into_iter().find(|window| window.id == id).ok_or_else(|| {
+            let seen = self.session.newest_snapshot(id).is_ok();
+            let error = if seen {
+                crate::desktop::PortError::WindowGone(id)
+            } else {
+                crate::desktop::PortError::UnknownWindow(id)
+            };
+            error.into()
+        })
+    }
+}

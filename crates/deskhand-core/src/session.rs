@@ -1,0 +1,192 @@
+//! Sessions: what one agent owns, and its end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::call::SessionId;
+use crate::desktop::WindowId;
+use crate::error::{Code, Error, Result};
+use crate::picture::PictureFrame;
+use crate::settings::Overrides;
+use crate::tree::Snapshot;
+
+/// Snapshots kept for a session; the oldest are dropped. A busy agent looks at a handful of windows a few times each.
+pub const MAX_SNAPSHOTS: usize = 32;
+/// Ended sessions that are remembered, so that their ids stay refused.
+pub const MAX_ENDED: usize = 1024;
+/// Sessions that live at a time.
+pub const MAX_SESSIONS: usize = 256;
+
+/// One agent's state.
+#[derive(Debug)]
+pub struct Session {
+    /// Its line in the desktop's queue.
+    pub lane: Arc<str>,
+    /// Cancelled when the session ends.
+    pub ended: CancellationToken,
+    /// Its calls that run.
+    pub calls: TaskTracker,
+    /// Whether it is the anonymous session, which reads and writes the global settings.
+    pub anonymous: bool,
+    state: Mutex<Owned>,
+}
+
+#[derive(Debug, Default)]
+struct Owned {
+    overrides: Overrides,
+    snapshots: VecDeque<Arc<Snapshot>>,
+    snapshots_taken: u64,
+    pictures: HashMap<PictureOf, PictureFrame>,
+}
+
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PictureOf {
+    /// A window.
+    Window(WindowId),
+    /// The desktop, or one display of it.
+    Desktop,
+}
+
+impl Session {
+    fn new(id: Option<&SessionId>) -> Self {
+        Self {
+            lane: id.map_or_else(|| Arc::from(""), |id| Arc::clone(&id.0)),
+            ended: CancellationToken::new(),
+            calls: TaskTracker::new(),
+            anonymous: id.is_none(),
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Owned> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This session's setting overrides.
+    pub fn overrides(&self) -> Overrides {
+        self.lock().overrides.clone()
+    }
+
+    /// Changes this session's overrides.
+    pub fn change_overrides(&self, set: &Overrides, unset: &[String]) {
+        let overrides = &mut self.lock().overrides;
+        overrides.merge(set);
+        for name in unset {
+            overrides.unset(name);
+        }
+    }
+
+    /// Keeps a snapshot and gives it its id.
+    pub fn keep(&self, make: impl FnOnce(String) -> Snapshot) -> Arc<Snapshot> {
+        let mut state = self.lock();
+        state.snapshots_taken += 1;
+        let snapshot = Arc::new(make(format!("s{}", state.snapshots_taken)));
+        if state.snapshots.len() == MAX_SNAPSHOTS {
+            state.snapshots.pop_front();
+        }
+        state.snapshots.push_back(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    /// The snapshot called `id`.
+    ///
+    /// # Errors
+    /// `stale_snapshot` if it is unknown or was dropped.
+    pub fn snapshot(&self, id: &str) -> Result<Arc<Snapshot>> {
+        self.lock().snapshots.iter().find(|snapshot| snapshot.id == id).cloned().ok_or_else(|| {
+            Error::new(
+                Code::StaleSnapshot,
+                "this session has no such snapshot (the newest are kept); take a new one with get_window_state",
+            )
+        })
+    }
+
+    /// The newest snapshot of `window`.
+    ///
+    /// # Errors
+    /// `stale_snapshot` if there is none.
+    pub fn newest_snapshot(&self, window: WindowId) -> Result<Arc<Snapshot>> {
+        self.lock().snapshots.iter().rev().find(|snapshot| snapshot.window.id == window).cloned().ok_or_else(
+            || {
+                Error::new(
+                    Code::StaleSnapshot,
+                    format!(
+                        "this session has no snapshot of window {window}; take one with get_window_state"
+                    ),
+                )
+            },
+        )
+    }
+
+    /// Remembers which part of the screen a picture showed, so that points in it can be given back.
+    pub fn remember_picture(&self, of: PictureOf, frame: PictureFrame) {
+        self.lock().pictures.insert(of, frame);
+    }
+
+    /// The newest picture of `of` that this session was given.
+    pub fn picture(&self, of: PictureOf) -> Option<PictureFrame> {
+        self.lock().pictures.get(&of).copied()
+    }
+
+    fn clear(&self) {
+        *self.lock() = Owned::default();
+    }
+}
+
+/// The sessions of an engine.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    state: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    live: HashMap<Option<SessionId>, Arc<Session>>,
+    ended: VecDeque<SessionId>,
+}
+
+impl Sessions {
+    /// The session called `id`, made if it is new; `None` is the anonymous one.
+    ///
+    /// # Errors
+    /// `session_ended` for an id that has ended, `limit_exceeded` if too many live.
+    pub fn get(&self, id: Option<&SessionId>) -> Result<Arc<Session>> {
+        let mut table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = table.live.get(&id.cloned()) {
+            return Ok(Arc::clone(session));
+        }
+        if id.is_some_and(|id| table.ended.contains(id)) {
+            return Err(Error::new(Code::SessionEnded, "this session has ended; start a new one"));
+        }
+        if table.live.len() >= MAX_SESSIONS {
+            let message = format!("there are {MAX_SESSIONS} sessions, the limit `sessions`; end one first");
+            return Err(Error::new(Code::LimitExceeded, message));
+        }
+        let session = Arc::new(Session::new(id));
+        table.live.insert(id.cloned(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// Ends a session: refuses its id from now on, cancels its calls, waits for them, and drops what it owned. A session
+    /// that has ended already is not an error.
+    pub async fn end(&self, id: &SessionId) {
+        let session = {
+            let mut table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(session) = table.live.remove(&Some(id.clone())) else { return };
+            if table.ended.len() == MAX_ENDED {
+                table.ended.pop_front();
+            }
+            table.ended.push_back(id.clone());
+            session
+        };
+        session.ended.cancel();
+        session.calls.close();
+        // Every call ends within its own grace time after it is cancelled.
+        session.calls.wait().await;
+        session.clear();
+    }
+}

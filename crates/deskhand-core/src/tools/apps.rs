@@ -1,0 +1,339 @@
+//! `list_apps`, `launch_app` and `kill_app`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Reply, Spec, Surface, Tool, windows};
+use crate::desktop::{Ended, InstalledApp, LaunchRequest, RunningApp, Window, WindowId, WindowKind};
+use crate::engine::Context;
+use crate::error::{Code, Error, Result};
+use crate::queue::StepKind;
+use crate::tree::quote;
+
+/// How long the window of a launched application is awaited, if not given.
+const WINDOW_WAIT_MS: u64 = 20_000;
+/// Longest wait for a window.
+const MAX_WINDOW_WAIT_MS: u64 = 120_000;
+
+/// Lists applications.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArguments {
+    /// Also list what could be launched.
+    include_installed: Option<bool>,
+}
+
+/// Applications.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Applications {
+    running: Vec<RunningApp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<Vec<InstalledApp>>,
+}
+
+impl Reply for Applications {
+    fn text(&self) -> String {
+        let mut lines = vec![format!("{} running:", self.running.len())];
+        lines.extend(self.running.iter().map(|app| {
+            let pids: Vec<_> = app.pids.iter().map(ToString::to_string).collect();
+            let id = app.desktop_id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+            format!("{}{id} pid {}", quote(&app.name, 60), pids.join(","))
+        }));
+        if let Some(installed) = &self.installed {
+            lines.push(format!("{} installed:", installed.len()));
+            lines
+                .extend(installed.iter().map(|app| format!("{} ({})", quote(&app.name, 60), app.desktop_id)));
+        }
+        lines.join("\n")
+    }
+}
+
+pub(super) struct ListApps;
+
+impl Tool for ListApps {
+    const SPEC: Spec = Spec {
+        name: "list_apps",
+        description: "List the applications that run (those with windows) and, if asked, those that are installed.",
+        surface: Surface::Screen,
+        queue: Some(StepKind::Read),
+        destructive: false,
+        idempotent: true,
+        listed: true,
+        example: r#"{"include_installed": true}"#,
+    };
+    type Arguments = ListArguments;
+    type Reply = Applications;
+
+    async fn run(arguments: ListArguments, context: Context) -> Result<Applications> {
+        let apps = &context.desktop().apps;
+        context
+            .read(async {
+                let running = apps.running().await?;
+                let installed = match arguments.include_installed {
+                    Some(true) => Some(apps.installed().await?),
+                    _ => None,
+                };
+                Ok(Applications { running, installed })
+            })
+            .await
+    }
+}
+
+/// Starts a program.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LaunchArguments {
+    /// Name (`Mousepad`), desktop id (`org.xfce.mousepad`) or command (`mousepad`).
+    app: String,
+    /// Further arguments.
+    args: Option<Vec<String>>,
+    /// Files or URLs to open.
+    files: Option<Vec<String>>,
+    /// Added to its environment.
+    env: Option<BTreeMap<String, String>>,
+    /// Wait until its window is there; true if not given.
+    wait_for_window: Option<bool>,
+    /// How long to wait for the window.
+    #[schemars(range(min = 0, max = 120000))]
+    timeout_ms: Option<u64>,
+}
+
+/// A program that was started.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Started {
+    pid: u32,
+    name: String,
+    windows: Vec<Window>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Reply for Started {
+    fn text(&self) -> String {
+        let mut text = format!("started {} pid {}", quote(&self.name, 60), self.pid);
+        for window in &self.windows {
+            text += &format!("\nwindow {}", windows::line(window));
+        }
+        if let Some(hint) = &self.hint {
+            text += &format!("; {hint}");
+        }
+        text
+    }
+}
+
+pub(super) struct LaunchApp;
+
+impl Tool for LaunchApp {
+    const SPEC: Spec = Spec {
+        name: "launch_app",
+        description: "Start an application, wait for its window, and answer its process and windows.",
+        surface: Surface::Control,
+        queue: Some(StepKind::Act),
+        destructive: false,
+        idempotent: false,
+        listed: true,
+        example: r#"{"app": "mousepad", "files": ["/tmp/notes.txt"]}"#,
+    };
+    type Arguments = LaunchArguments;
+    type Reply = Started;
+
+    fn check(arguments: &LaunchArguments) -> Result<()> {
+        if arguments.app.trim().is_empty() {
+            return Err(Error::argument("app", "is empty; expected a name, a desktop id or a command"));
+        }
+        crate::settings::within("timeout_ms", arguments.timeout_ms, &(0..=MAX_WINDOW_WAIT_MS))
+    }
+
+    fn timeout(arguments: &LaunchArguments) -> Option<Duration> {
+        Some(Duration::from_millis(arguments.timeout_ms.unwrap_or(WINDOW_WAIT_MS) + 10_000))
+    }
+
+    async fn run(arguments: LaunchArguments, context: Context) -> Result<Started> {
+        let desktop = context.desktop();
+        let wait = Duration::from_millis(arguments.timeout_ms.unwrap_or(WINDOW_WAIT_MS));
+        let request = LaunchRequest {
+            app: arguments.app,
+            args: arguments.args.unwrap_or_default(),
+            files: arguments.files.unwrap_or_default(),
+            env: arguments.env.unwrap_or_default(),
+            folder: None,
+        };
+        let (before, changes, launched) = context
+            .act(async {
+                let changes = desktop.windows.changes().await?;
+                let before: HashSet<WindowId> =
+                    desktop.windows.list().await?.iter().map(|window| window.id).collect();
+                Ok((before, changes, desktop.apps.launch(&request).await?))
+            })
+            .await?;
+        let mut started = Started { pid: launched.pid, name: launched.name, windows: Vec::new(), hint: None };
+        if arguments.wait_for_window == Some(false) {
+            return Ok(started);
+        }
+        await_window(&context, &mut started, &before, changes, wait).await?;
+        Ok(started)
+    }
+}
+
+/// How often a launched process is looked at while it shows no window: its end is not an event of the display.
+const EXIT_LOOK: Duration = Duration::from_millis(200);
+
+async fn await_window(
+    context: &Context,
+    started: &mut Started,
+    before: &HashSet<WindowId>,
+    mut changes: tokio::sync::watch::Receiver<u64>,
+    wait: Duration,
+) -> Result<()> {
+    let desktop = context.desktop();
+    let deadline = tokio::time::Instant::now() + wait;
+    loop {
+        changes.borrow_and_update();
+        let list = context.read(async { Ok(desktop.windows.list().await?) }).await?;
+        let exited = desktop.apps.exited(started.pid).await;
+        let mut others = Vec::new();
+        for window in list.into_iter().filter(|window| !before.contains(&window.id)) {
+            if matches!(window.kind, WindowKind::Popup) {
+                continue;
+            }
+            match window.pid {
+                Some(pid) if pid == started.pid || desktop.apps.descends_from(pid, started.pid).await => {
+                    started.windows.push(window);
+                }
+                _ => others.push(window),
+            }
+        }
+        // A program that hands over to an instance that runs already ends at once, without an error.
+        if started.windows.is_empty() && exited == Some(0) {
+            started.windows = others;
+        }
+        if !started.windows.is_empty() {
+            return Ok(());
+        }
+        if let Some(code) = exited.filter(|code| *code != 0) {
+            let message = format!(
+                "{} ended at once with exit code {code} and showed no window",
+                quote(&started.name, 60)
+            );
+            return Err(
+                Error::new(Code::LaunchFailed, message).with_details(serde_json::json!({"exit_code": code}))
+            );
+        }
+        if tokio::time::Instant::now() >= deadline {
+            let state = if exited.is_some() { "ended" } else { "still runs" };
+            started.hint =
+                Some(format!("no window appeared within {} ms; the process {state}", wait.as_millis()));
+            return Ok(());
+        }
+        tokio::select! {
+            alive = changes.changed() => if alive.is_err() { return Err(crate::desktop::PortError::DesktopLost.into()) },
+            () = context.stop().cancelled() => return Err(context.stopped()),
+            () = tokio::time::sleep(EXIT_LOOK) => {}
+        }
+    }
+}
+
+/// Ends a program.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KillArguments {
+    /// Process.
+    pid: Option<u32>,
+    /// Application by name or desktop id, instead of a process.
+    app: Option<String>,
+    /// Kill it if it does not end when asked; unsaved work is lost.
+    force: Option<bool>,
+}
+
+/// What ended.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct EndedProcess {
+    pid: u32,
+    result: Ended,
+}
+
+/// What ended.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct EndedProcesses {
+    ended: Vec<EndedProcess>,
+}
+
+impl Reply for EndedProcesses {
+    fn text(&self) -> String {
+        let line = |ended: &EndedProcess| match ended.result {
+            Ended::Exited => format!("pid {} ended", ended.pid),
+            Ended::Killed => format!("pid {} was killed", ended.pid),
+            Ended::StillRunning => format!(
+                "pid {} still runs: it may be asking something; look at its window, or use `force`",
+                ended.pid
+            ),
+        };
+        self.ended.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+pub(super) struct KillApp;
+
+impl Tool for KillApp {
+    const SPEC: Spec = Spec {
+        name: "kill_app",
+        description: "End an application: asks it to, and with `force` kills it if it stays.",
+        surface: Surface::Control,
+        queue: Some(StepKind::Act),
+        destructive: true,
+        idempotent: true,
+        listed: true,
+        example: r#"{"pid": 1234}"#,
+    };
+    type Arguments = KillArguments;
+    type Reply = EndedProcesses;
+
+    fn check(arguments: &KillArguments) -> Result<()> {
+        match (arguments.pid, &arguments.app) {
+            (Some(_), Some(_)) => Err(Error::argument("app", "give a process or an application, not both")),
+            (None, None) => Err(Error::argument("pid", "missing; expected `pid` or `app`")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn run(arguments: KillArguments, context: Context) -> Result<EndedProcesses> {
+        let apps = &context.desktop().apps;
+        let force = arguments.force.unwrap_or(false);
+        context
+            .act(async {
+                let pids = match (arguments.pid, &arguments.app) {
+                    (Some(pid), _) => vec![pid],
+                    (None, app) => resolve(apps.running().await?, app.as_deref().unwrap_or_default())?,
+                };
+                let mut ended = Vec::new();
+                for pid in pids {
+                    ended.push(EndedProcess { pid, result: apps.end(pid, force).await? });
+                }
+                Ok(EndedProcesses { ended })
+            })
+            .await
+    }
+}
+
+/// The processes of the one application that is called `wanted`.
+fn resolve(running: Vec<RunningApp>, wanted: &str) -> Result<Vec<u32>> {
+    let wanted = wanted.to_lowercase();
+    let is = |app: &RunningApp, name: &str| {
+        app.name.to_lowercase() == name || app.desktop_id.as_ref().is_some_and(|id| id.to_lowercase() == name)
+    };
+    let mut matching: Vec<_> = running.iter().filter(|app| is(app, &wanted)).collect();
+    if matching.is_empty() {
+        matching = running.iter().filter(|app| app.name.to_lowercase().contains(&wanted)).collect();
+    }
+    match matching.as_slice() {
+        [app] => Ok(app.pids.clone()),
+        [] => Err(crate::desktop::PortError::AppGone(quote(&wanted, 60)).into()),
+        several => {
+            let names: Vec<_> = several.iter().map(|app| quote(&app.name, 60)).collect();
+            Err(Error::new(Code::Ambiguous, format!("several applications match: {}", names.join(", "))))
+        }
+    }
+}

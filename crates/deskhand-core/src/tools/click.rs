@@ -1,0 +1,487 @@
+//! `click` and its aliases.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::target::{self, Aim, Element, Place, Space};
+use super::{Spec, Surface, Tool};
+use crate::desktop::{
+    Action, Button, Click, Details, Interfaces, Modifier, PortError, State, Window, WindowId, WindowKind,
+};
+use crate::effect::{Delivery, Effect, EffectReport, Observer, Route, Target};
+use crate::engine::Context;
+use crate::error::{Code, Error, Result};
+use crate::geometry::Point;
+use crate::queue::StepKind;
+use crate::tree::{Snapshot, is_item, is_text_input, is_toggle, quote};
+
+/// Time between press and release: what a person needs, and long enough for programs that sample buttons.
+const HOLD: Duration = Duration::from_millis(30);
+/// Most clicks of a multiple click: three select a paragraph, four everything.
+const MAX_COUNT: u32 = 4;
+
+/// Clicks an element or a point.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Window of the element or point, from list_windows.
+    window_id: Option<WindowId>,
+    /// Element, by its number in the newest snapshot of the window.
+    element_index: Option<u32>,
+    /// Snapshot that the number is from, if not the newest.
+    snapshot_id: Option<String>,
+    /// Point, instead of an element.
+    x: Option<f64>,
+    /// Point, instead of an element.
+    y: Option<f64>,
+    /// Space of the point; `window` with a window_id, else `screen`. `image`: as read off the newest picture.
+    space: Option<Space>,
+    /// Mouse button.
+    button: Option<Button>,
+    /// 2 for a double click.
+    #[schemars(range(min = 1, max = 4))]
+    count: Option<u32>,
+    /// Keys held during the click.
+    modifiers: Option<Vec<Modifier>>,
+    /// `background` never raises the window or moves the pointer; `foreground` uses real input; `auto` takes the first that works.
+    delivery: Option<Delivery>,
+}
+
+impl Arguments {
+    fn aim(&self) -> Aim {
+        Aim {
+            window_id: self.window_id,
+            element_index: self.element_index,
+            snapshot_id: self.snapshot_id.clone(),
+            x: self.x,
+            y: self.y,
+            space: self.space,
+        }
+    }
+
+    /// What only a real pointer can do.
+    fn needs_pointer(&self) -> bool {
+        self.button.unwrap_or_default() != Button::Left
+            || self.count.unwrap_or(1) != 1
+            || self.modifiers.as_ref().is_some_and(|modifiers| !modifiers.is_empty())
+    }
+
+    fn at(&self, at: Point) -> Click {
+        Click {
+            at,
+            button: self.button.unwrap_or_default(),
+            count: self.count.unwrap_or(1),
+            modifiers: self.modifiers.clone().unwrap_or_default(),
+            hold: HOLD,
+        }
+    }
+}
+
+fn check(arguments: &Arguments) -> Result<()> {
+    crate::settings::within("count", arguments.count, &(1..=MAX_COUNT))?;
+    arguments.aim().check()
+}
+
+/// What was delivered, with what is needed to judge it.
+pub(super) struct Done {
+    pub(super) route: Route,
+    pub(super) point: Option<Point>,
+    pub(super) observer: Observer,
+    pub(super) element: Option<Element>,
+    pub(super) window: Option<Window>,
+}
+
+async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
+    let done = context.act(deliver(&arguments, &context)).await?;
+    judge(&context, done, arguments.count.unwrap_or(1)).await
+}
+
+async fn deliver(arguments: &Arguments, context: &Context) -> Result<Done> {
+    if arguments.element_index.is_some() {
+        let element = target::element(context, &arguments.aim()).await?;
+        click_element(context, arguments, element).await
+    } else {
+        let place = target::place(context, &arguments.aim()).await?;
+        click_place(context, arguments, place).await
+    }
+}
+
+async fn click_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Done> {
+    element.require_enabled()?;
+    let delivery = arguments.delivery.unwrap_or_default();
+    if delivery != Delivery::Foreground && !arguments.needs_pointer() {
+        let mut observer = observe(context, &element).await;
+        if let Some(route) = without_pointer(context, &element).await? {
+            let window = Some(element.window.clone());
+            return Ok(Done { route, point: None, observer, element: Some(element), window });
+        }
+        if delivery == Delivery::Background {
+            // An answer of false proves as little as one of true.
+            if observer.evidence(context, Some(&element.snapshot)).await.is_some() {
+                let window = Some(element.window.clone());
+                return Ok(Done {
+                    route: Route::AxAction,
+                    point: None,
+                    observer,
+                    element: Some(element),
+                    window,
+                });
+            }
+            return Err(no_background(&format!("{} offers no action for a click", element.describe())));
+        }
+    } else if delivery == Delivery::Background {
+        return Err(no_background("other buttons, multiple clicks and modifiers need the pointer"));
+    }
+    press_element(context, arguments, element).await
+}
+
+fn no_background(why: &str) -> Error {
+    Error::new(Code::NotSupported, format!("{why}; nothing was clicked; use delivery \"foreground\""))
+}
+
+async fn observe(context: &Context, element: &Element) -> Observer {
+    let target = Target {
+        owner: Some(&element.id().owner),
+        element: Some(element.id()),
+        window: Some(&element.window),
+    };
+    Observer::start(context, target).await
+}
+
+/// Clicks through the accessibility interfaces, where a click means something there. `None`: it does not.
+async fn without_pointer(context: &Context, element: &Element) -> Result<Option<Route>> {
+    let accessibility = &context.desktop().accessibility;
+    let done = |claim: Result<bool, PortError>, route| match claim {
+        Ok(true) => Ok(Some(route)),
+        Ok(false) | Err(PortError::NotSupported(_)) => Ok(None),
+        Err(error) => Err(Error::from(error)),
+    };
+    if is_text_input(element.role()) {
+        // The action of an entry is to submit it; a click only puts the caret there.
+        return match done(accessibility.focus(element.id()).await, Route::AxFocus)? {
+            Some(route) if has_focus(context, element).await? => Ok(Some(route)),
+            _ => Ok(None),
+        };
+    }
+    let Interfaces { action, .. } = element.node.interfaces;
+    if action {
+        let details = element.details(context, 0, true).await?;
+        if let Some(index) = click_action(element.role(), &details) {
+            return done(accessibility.do_action(element.id(), index).await, Route::AxAction);
+        }
+    }
+    if is_item(element.role()) || element.role() == "page tab" {
+        let Some((parent, child)) = element.in_parent() else { return Ok(None) };
+        let selected = done(accessibility.select_child(&parent, child).await, Route::AxSelection)?;
+        // The place among the siblings is the snapshot's: make sure that it was this one.
+        return Ok(match selected {
+            Some(route) if accessibility.probe(element.id()).await?.states.has(State::Selected) => {
+                Some(route)
+            }
+            _ => None,
+        });
+    }
+    Ok(None)
+}
+
+async fn has_focus(context: &Context, element: &Element) -> Result<bool> {
+    Ok(context.desktop().accessibility.probe(element.id()).await?.states.has(State::Focused))
+}
+
+/// The action that a click stands for.
+fn click_action(role: &str, details: &Details) -> Option<u32> {
+    let named = |wanted: &[&str]| {
+        details
+            .actions
+            .iter()
+            .find(|action| wanted.contains(&plain(action).as_str()))
+            .map(|action| action.index)
+    };
+    let ordinary = named(&["click", "press", "jump", "toggle", "check", "uncheck", "select", "switch"]);
+    // Rows of lists have actions for editing and opening; a click selects them.
+    if is_item(role) && !role.ends_with("menu item") && ordinary.is_none() {
+        return None;
+    }
+    ordinary
+        .or_else(|| named(&["activate", "open"]))
+        // Chromium's only action has no name, Firefox' only separators.
+        .or_else(|| named(&[""]))
+        .or_else(|| (details.actions.len() == 1 && role.contains("button")).then(|| details.actions[0].index))
+}
+
+fn plain(action: &Action) -> String {
+    action.name.trim_matches(|c: char| c == ';' || c.is_whitespace()).to_ascii_lowercase()
+}
+
+/// Clicks an element with the real pointer.
+async fn press_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Done> {
+    let accessibility = &context.desktop().accessibility;
+    raise(context, &element.window, element.is_in_popup()).await?;
+    let mut details = element.details(context, 0, false).await?;
+    if element.press_point(&details).is_err()
+        && accessibility.scroll_into_view(element.id()).await.unwrap_or(false)
+    {
+        details = element.details(context, 0, false).await?;
+    }
+    let at = element.press_point(&details)?;
+    target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
+    let observer = observe(context, &element).await;
+    let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
+    context.delivered(delivered, "clicks")?;
+    let window = Some(element.window.clone());
+    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: Some(element), window })
+}
+
+/// Raises a window, unless that would close what is clicked.
+async fn raise(context: &Context, window: &Window, in_popup: bool) -> Result<()> {
+    if in_popup || window.kind == WindowKind::Popup {
+        return Ok(());
+    }
+    match context.desktop().windows.activate(window.id).await {
+        // A window that will not take the focus can still be clicked, if it is not covered; the hit test tells.
+        Ok(()) | Err(PortError::NotSupported(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> Result<Done> {
+    let Place { window, at } = place;
+    if arguments.delivery == Some(Delivery::Background) {
+        return click_place_in_background(context, arguments, window, at).await;
+    }
+    let owner = match &window {
+        Some(window) => {
+            raise(context, window, !window.frame.contains(at)).await?;
+            target::require_uncovered(context, window, at, true).await?;
+            context
+                .session()
+                .newest_snapshot(window.id)
+                .ok()
+                .and_then(|s| s.nodes.first().map(|n| n.id.owner.clone()))
+        }
+        None => None,
+    };
+    let under = match window {
+        Some(window) => Some(window),
+        None => context.desktop().windows.hit_test(at).await?.window,
+    };
+    let target = Target { owner: owner.as_ref(), element: None, window: under.as_ref() };
+    let observer = Observer::start(context, target).await;
+    let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
+    context.delivered(delivered, "clicks")?;
+    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window: under })
+}
+
+async fn click_place_in_background(
+    context: &Context,
+    arguments: &Arguments,
+    window: Option<Window>,
+    at: Point,
+) -> Result<Done> {
+    let Some(window) = window else {
+        return Err(Error::argument(
+            "window_id",
+            "missing; a background click needs the window it is meant for",
+        ));
+    };
+    if arguments.needs_pointer() {
+        return Err(no_background("other buttons, multiple clicks and modifiers need the pointer"));
+    }
+    let accessibility = &context.desktop().accessibility;
+    let found = accessibility.element_at(&window, at).await?;
+    let found = found.ok_or_else(|| no_background("the window tells no element at that point"))?;
+    let node = accessibility.probe(&found).await?;
+    let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: vec![node.clone()] };
+    let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node };
+    element.require_enabled()?;
+    let observer = observe(context, &element).await;
+    match without_pointer(context, &element).await? {
+        Some(route) => Ok(Done { route, point: Some(at), observer, element: None, window: Some(window) }),
+        None => Err(no_background("the element at that point offers no action for a click")),
+    }
+}
+
+/// Says what a click did.
+async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport> {
+    let Done { route, point, mut observer, element, window } = done;
+    let report = |effect| EffectReport::new(effect, route).in_window(window.as_ref().map(|w| w.id)).at(point);
+    let snapshot = match (&element, &window) {
+        (Some(element), _) => Some(element.snapshot.clone()),
+        (None, Some(window)) => context.session().newest_snapshot(window.id).ok(),
+        (None, None) => None,
+    };
+    match &element {
+        Some(element) if matches!(route, Route::AxFocus | Route::AxSelection) => {
+            let state = if route == Route::AxFocus { "focused" } else { "selected" };
+            return Ok(report(Effect::Confirmed).to(format!("{} is {state}", element.describe())));
+        }
+        Some(element) if is_toggle(element.role()) && count == 1 => {
+            return judge_toggle(context, element, &mut observer, report(Effect::Confirmed)).await;
+        }
+        _ => {}
+    }
+    Ok(match observer.evidence(context, snapshot.as_deref()).await {
+        Some(evidence) => report(Effect::Confirmed).to(evidence),
+        None => report(Effect::Unverifiable).hint("no change was seen; look at the window before going on"),
+    })
+}
+
+/// A toggle shows its state: it must have changed.
+async fn judge_toggle(
+    context: &Context,
+    element: &Element,
+    observer: &mut Observer,
+    report: EffectReport,
+) -> Result<EffectReport> {
+    let before = toggle_state(element.node.states);
+    let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
+    loop {
+        let gone = match context.desktop().accessibility.probe(element.id()).await {
+            Ok(node) if toggle_state(node.states) != before => {
+                return Ok(report.from(before).to(toggle_state(node.states)));
+            }
+            Ok(_) => false,
+            Err(PortError::ElementGone) => true,
+            Err(error) => return Err(error.into()),
+        };
+        if gone {
+            return Ok(report.from(before).to("the element is gone"));
+        }
+        if tokio::time::Instant::now() >= deadline || context.stop().is_cancelled() {
+            break;
+        }
+        if observer.evidence(context, None).await.is_none() {
+            break;
+        }
+    }
+    let unchanged = EffectReport { effect: Effect::SuspectedNoop, ..report };
+    let hint = match element.role() {
+        "radio button" | "radio menu item" if before == "checked" => "it was chosen already",
+        _ => "its state did not change; try delivery \"foreground\", or look at the window",
+    };
+    Ok(unchanged.from(before).to(before).hint(hint))
+}
+
+fn toggle_state(states: crate::desktop::States) -> &'static str {
+    if states.has(State::Indeterminate) {
+        "mixed"
+    } else if states.has(State::Checked) {
+        "checked"
+    } else if states.has(State::Pressed) {
+        "pressed"
+    } else {
+        "unchecked"
+    }
+}
+
+pub(super) struct ClickTool;
+
+impl Tool for ClickTool {
+    const SPEC: Spec = Spec {
+        name: "click",
+        description: "Click an element ([n] of a snapshot; preferred) or a point. Elements are clicked through \
+                      accessibility first, without taking the focus or the pointer; points with the real pointer after \
+                      raising the window and checking that nothing covers it. Answers whether an effect was read back.",
+        surface: Surface::Control,
+        queue: Some(StepKind::Act),
+        destructive: true,
+        idempotent: false,
+        listed: true,
+        example: r#"{"window_id": 4194310, "element_index": 12}"#,
+    };
+    type Arguments = Arguments;
+    type Reply = EffectReport;
+
+    fn check(arguments: &Arguments) -> Result<()> {
+        check(arguments)
+    }
+
+    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
+        run(arguments, context).await
+    }
+}
+
+pub(super) struct DoubleClick;
+
+impl Tool for DoubleClick {
+    const SPEC: Spec = Spec {
+        name: "double_click",
+        description: "`click` with `count` 2.",
+        listed: false,
+        ..ClickTool::SPEC
+    };
+    type Arguments = Arguments;
+    type Reply = EffectReport;
+
+    fn check(arguments: &Arguments) -> Result<()> {
+        check(arguments)
+    }
+
+    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
+        run(Arguments { count: arguments.count.or(Some(2)), ..arguments }, context).await
+    }
+}
+
+pub(super) struct RightClick;
+
+impl Tool for RightClick {
+    const SPEC: Spec = Spec {
+        name: "right_click",
+        description: "`click` with `button` right: opens a context menu.",
+        listed: false,
+        ..ClickTool::SPEC
+    };
+    type Arguments = Arguments;
+    type Reply = EffectReport;
+
+    fn check(arguments: &Arguments) -> Result<()> {
+        check(arguments)
+    }
+
+    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
+        run(Arguments { button: arguments.button.or(Some(Button::Right)), ..arguments }, context).await
+    }
+}
+
+/// Puts the keyboard focus on an element: through accessibility, or by clicking it. The answer says whether it has it now.
+pub(super) async fn focus_element(context: &Context, element: &Element) -> Result<bool> {
+    raise(context, &element.window, false).await?;
+    let accessibility = &context.desktop().accessibility;
+    if has_focus(context, element).await? {
+        return Ok(true);
+    }
+    match accessibility.focus(element.id()).await {
+        Ok(_) | Err(PortError::NotSupported(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if has_focus(context, element).await? {
+        return Ok(true);
+    }
+    let details = element.details(context, 0, false).await?;
+    let at = element.press_point(&details)?;
+    target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
+    let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD };
+    let delivered = context.desktop().pointer.click(&click, context.stop()).await?;
+    context.delivered(delivered, "clicks")?;
+    accessibility.fence(&element.id().owner).await?;
+    has_focus(context, element).await
+}
+
+/// Clicks a toggle and says whether its state changed.
+pub(super) async fn toggle(context: &Context, delivery: Delivery, element: Element) -> Result<EffectReport> {
+    let arguments = Arguments { delivery: Some(delivery), ..Arguments::default() };
+    let done = click_element(context, &arguments, element).await?;
+    judge(context, done, 1).await
+}
+
+/// Clicks an element once with the real pointer.
+pub(super) async fn press_once(context: &Context, element: &Element) -> Result<()> {
+    press_element(context, &Arguments::default(), element.clone()).await.map(drop)
+}
+
+/// A window's name for messages.
+pub(super) fn name_of(window: &Window) -> String {
+    format!("window {} {}", window.id, quote(&window.title, 60))
+}

@@ -1,0 +1,304 @@
+//! The tools: each is one definition from which `tools/list`, the command line's help, the documentation and the
+//! consent table come. [`TOOLS`] is the list of them all.
+
+mod apps;
+mod click;
+mod config;
+mod cursor;
+mod desktop_state;
+mod health;
+mod press;
+mod schema;
+mod screenshot;
+mod secondary;
+mod set_value;
+mod target;
+mod type_text;
+mod wait_for;
+mod window_state;
+mod windows;
+
+use std::fmt::Write;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::call::{Answer, Image, Outcome};
+use crate::driver::{Profile, ToolListing};
+use crate::engine::Context;
+use crate::error::{Code, Error, Result};
+use crate::queue::StepKind;
+
+/// What consent a tool needs on a joined machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// Neither.
+    None,
+    /// Seeing.
+    Screen,
+    /// Seeing and acting.
+    Control,
+}
+
+/// What a tool is, apart from its arguments and its code.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// Its name.
+    pub name: &'static str,
+    /// One paragraph for a model.
+    pub description: &'static str,
+    /// Consent that it needs.
+    pub surface: Surface,
+    /// How it takes its place in the desktop's queue; `None`: it touches no desktop.
+    pub queue: Option<StepKind>,
+    /// Whether it may lose data of the user.
+    pub destructive: bool,
+    /// Whether repeating it changes nothing more.
+    pub idempotent: bool,
+    /// Whether the default profile lists it.
+    pub listed: bool,
+    /// Arguments of a typical call, as JSON.
+    pub example: &'static str,
+}
+
+impl Spec {
+    /// Whether it leaves everything as it is.
+    pub const fn read_only(&self) -> bool {
+        !matches!(self.surface, Surface::Control) && self.idempotent && !self.destructive
+    }
+}
+
+/// The definition of a tool.
+pub(crate) trait Tool: 'static {
+    const SPEC: Spec;
+    type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
+    type Reply: Reply + Send;
+
+    /// What the types do not say about the arguments.
+    fn check(_arguments: &Self::Arguments) -> Result<()> {
+        Ok(())
+    }
+
+    /// A deadline of the call's own.
+    fn timeout(_arguments: &Self::Arguments) -> Option<Duration> {
+        None
+    }
+
+    fn run(arguments: Self::Arguments, context: Context) -> impl Future<Output = Result<Self::Reply>> + Send;
+}
+
+/// A typed answer: serialised for programs, written out for the model.
+pub(crate) trait Reply: Serialize {
+    fn text(&self) -> String;
+
+    fn take_images(&mut self) -> Vec<Image> {
+        Vec::new()
+    }
+}
+
+/// A call whose arguments are understood.
+pub(crate) struct Prepared {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) run: Box<dyn FnOnce(Context) -> BoxFuture<'static, Outcome> + Send>,
+}
+
+/// A tool with its types erased.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolDefinition {
+    /// What it is.
+    pub spec: Spec,
+    /// JSON schema of its arguments.
+    pub schema: fn() -> Map<String, Value>,
+    pub(crate) prepare: fn(Map<String, Value>) -> Result<Prepared>,
+}
+
+const fn define<T: Tool>() -> ToolDefinition {
+    ToolDefinition { spec: T::SPEC, schema: schema::of::<T::Arguments>, prepare: prepare::<T> }
+}
+
+/// All tools, in the order of the documentation.
+pub const TOOLS: &[ToolDefinition] = &[
+    define::<windows::ListWindows>(),
+    define::<apps::ListApps>(),
+    define::<apps::LaunchApp>(),
+    define::<apps::KillApp>(),
+    define::<window_state::GetWindowState>(),
+    define::<window_state::GetAccessibilityTree>(),
+    define::<desktop_state::GetDesktopState>(),
+    define::<screenshot::Screenshot>(),
+    define::<desktop_state::GetScreenSize>(),
+    define::<cursor::GetCursorPosition>(),
+    define::<wait_for::WaitFor>(),
+    define::<click::ClickTool>(),
+    define::<click::DoubleClick>(),
+    define::<click::RightClick>(),
+    define::<cursor::MoveCursor>(),
+    define::<type_text::TypeText>(),
+    define::<type_text::TypeTextChars>(),
+    define::<press::PressKey>(),
+    define::<press::Hotkey>(),
+    define::<set_value::SetValue>(),
+    define::<secondary::PerformSecondaryAction>(),
+    define::<config::GetConfig>(),
+    define::<config::SetConfig>(),
+    define::<health::HealthReport>(),
+];
+
+/// The tool called `name`.
+pub fn find(name: &str) -> Option<&'static ToolDefinition> {
+    TOOLS.iter().find(|tool| tool.spec.name == name)
+}
+
+/// The tools that `profile` shows.
+pub fn listing(profile: Profile) -> Vec<ToolListing> {
+    TOOLS
+        .iter()
+        .filter(|tool| profile == Profile::Full || tool.spec.listed)
+        .map(|ToolDefinition { spec, schema, .. }| ToolListing {
+            name: spec.name.to_owned(),
+            description: spec.description.to_owned(),
+            input_schema: Arc::new(schema()),
+            read_only: spec.read_only(),
+            destructive: spec.destructive,
+            idempotent: spec.idempotent,
+        })
+        .collect()
+}
+
+fn prepare<T: Tool>(arguments: Map<String, Value>) -> Result<Prepared> {
+    let arguments: T::Arguments = read_arguments(arguments)?;
+    T::check(&arguments)?;
+    let timeout = T::timeout(&arguments);
+    let run = move |context: Context| {
+        let overlapped = context.clone();
+        async move {
+            let mut reply = T::run(arguments, context).await?;
+            let images = reply.take_images();
+            let mut structured = serde_json::to_value(&reply).map_err(|error| {
+                Error::new(Code::InternalError, format!("the answer could not be written: {error}"))
+            })?;
+            if overlapped.overlapped()
+                && let Value::Object(fields) = &mut structured
+            {
+                fields.insert("overlapped".to_owned(), Value::Bool(true));
+            }
+            Ok(Answer { text: reply.text(), structured, images })
+        }
+        .boxed()
+    };
+    Ok(Prepared { timeout, run: Box::new(run) })
+}
+
+/// Reads arguments; an error names the field and what was expected.
+fn read_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        let why = error.inner().to_string();
+        if path == "." { Error::new(Code::InvalidArgument, why) } else { Error::argument(&path, why) }
+    })
+}
+
+/// The documentation page of all tools.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# Tools\n\nWritten by `deskhand tools --markdown` from the definitions in `deskhand-core`; a test holds this page \
+         against them.\nConsent says what a joined machine's person must have allowed: S `screen`, C `screen` and \
+         `control`, – nothing.\n\n| tool | consent | queue | default profile |\n| --- | --- | --- | --- |\n",
+    );
+    for ToolDefinition { spec, .. } in TOOLS {
+        let consent = match spec.surface {
+            Surface::None => "–",
+            Surface::Screen => "S",
+            Surface::Control => "C",
+        };
+        let queue = match spec.queue {
+            None => "–",
+            Some(StepKind::Read) => "read",
+            Some(StepKind::Act) => "act",
+        };
+        let listed = if spec.listed { "yes" } else { "callable, not listed" };
+        let _ = writeln!(page, "| [`{0}`](#{0}) | {consent} | {queue} | {listed} |", spec.name);
+    }
+    for tool in TOOLS {
+        let _ = write!(page, "\n## {}\n\n{}\n\n", tool.spec.name, tool.spec.description);
+        page.push_str(&arguments_table(&(tool.schema)()));
+        let _ = write!(page, "\nExample: `{}`\n", tool.spec.example);
+    }
+    page
+}
+
+fn arguments_table(schema: &Map<String, Value>) -> String {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|map| !map.is_empty())
+    else {
+        return "No arguments.\n".to_owned();
+    };
+    let required: Vec<_> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut table = String::from("| argument | type | meaning |\n| --- | --- | --- |\n");
+    for (name, property) in properties {
+        let must = if required.contains(&name.as_str()) { " (required)" } else { "" };
+        let meaning = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let _ = writeln!(table, "| `{name}`{must} | {} | {meaning} |", schema::type_in_words(property));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_examples_are_accepted() {
+        let mut names: Vec<_> = TOOLS.iter().map(|tool| tool.spec.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TOOLS.len());
+        for tool in TOOLS {
+            let example = serde_json::from_str(tool.spec.example).unwrap();
+            if let Err(error) = (tool.prepare)(example) {
+                panic!("{}: {error}", tool.spec.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_argument_is_described_and_schemas_are_plain() {
+        for tool in TOOLS {
+            let schema = Value::Object((tool.schema)());
+            assert_eq!(schema["type"], "object", "{}", tool.spec.name);
+            assert_eq!(schema["additionalProperties"], false, "{}", tool.spec.name);
+            let text = schema.to_string();
+            for word in ["$ref", "$schema", "anyOf", "\"null\"", "\"title\"", "uint"] {
+                assert!(!text.contains(word), "{}: {word} in {text}", tool.spec.name);
+            }
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                assert!(property["description"].is_string(), "{}.{name} is not described", tool.spec.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_default_list_is_small() {
+        let listing = listing(Profile::Default);
+        let bytes: usize = listing
+            .iter()
+            .map(|tool| {
+                let schema = serde_json::to_string(&*tool.input_schema).unwrap();
+                tool.name.len() + tool.description.len() + schema.len() + 150
+            })
+            .sum();
+        assert!(bytes < 24_000, "{bytes} bytes");
+    }
+}

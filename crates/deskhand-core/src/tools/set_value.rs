@@ -1,0 +1,337 @@
+//! `set_value`: a slider, a field, a check box, a combo box, a cell: each set in its own way and read back.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::click;
+use super::target::{self, Aim, Element};
+use super::type_text;
+use super::{Spec, Surface, Tool};
+use crate::desktop::{Chord, Key, PortError, State, WindowId};
+use crate::effect::{Delivery, Effect, EffectReport, Route};
+use crate::engine::Context;
+use crate::error::{Code, Error, Result};
+use crate::queue::StepKind;
+use crate::tree::{is_text_input, is_toggle, quote};
+
+/// A value as the caller writes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Wanted {
+    Flag(bool),
+    Number(f64),
+    Text(String),
+}
+
+impl JsonSchema for Wanted {
+    fn schema_name() -> Cow<'static, str> {
+        "Value".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+impl Wanted {
+    fn number(&self) -> Option<f64> {
+        match self {
+            Wanted::Number(number) => Some(*number),
+            Wanted::Text(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+            Wanted::Flag(_) => None,
+        }
+    }
+
+    fn flag(&self) -> Option<bool> {
+        match self {
+            Wanted::Flag(flag) => Some(*flag),
+            Wanted::Number(number) if *number == 0.0 || *number == 1.0 => Some(*number == 1.0),
+            Wanted::Number(_) => None,
+            Wanted::Text(text) => match text.trim().to_ascii_lowercase().as_str() {
+                "true" | "on" | "yes" | "checked" | "1" => Some(true),
+                "false" | "off" | "no" | "unchecked" | "0" => Some(false),
+                _ => None,
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Wanted::Flag(flag) => flag.to_string(),
+            Wanted::Number(number) => number.to_string(),
+            Wanted::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Sets an element's value.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Window of the element.
+    window_id: Option<WindowId>,
+    /// Element, by its number in the newest snapshot of the window.
+    element_index: u32,
+    /// Snapshot that the number is from, if not the newest.
+    snapshot_id: Option<String>,
+    /// Number for sliders, text for fields, true or false for check boxes, the entry's name for combo boxes.
+    value: Wanted,
+    /// As in click.
+    delivery: Option<Delivery>,
+}
+
+impl Arguments {
+    fn aim(&self) -> Aim {
+        Aim {
+            window_id: self.window_id,
+            element_index: Some(self.element_index),
+            snapshot_id: self.snapshot_id.clone(),
+            ..Aim::default()
+        }
+    }
+}
+
+async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
+    context
+        .act(async {
+            let element = target::element(&context, &arguments.aim()).await?;
+            element.require_enabled()?;
+            let role = element.role().to_owned();
+            if is_toggle(&role) {
+                set_toggle(&context, &arguments, element).await
+            } else if role == "combo box" {
+                set_choice(&context, &arguments, element).await
+            } else if element.node.interfaces.value && arguments.value.number().is_some() {
+                set_number(&context, &arguments, element).await
+            } else if element.node.interfaces.editable_text || is_text_input(&role) {
+                set_text(&context, &arguments, element).await
+            } else if role == "table cell" {
+                set_cell(&context, &arguments, element).await
+            } else if element.node.interfaces.value {
+                Err(Error::argument("value", format!("expected a number for {}", element.describe())))
+            } else {
+                let message = format!("{} holds no value that could be set", element.describe());
+                Err(Error::new(Code::NotSupported, message))
+            }
+        })
+        .await
+}
+
+async fn set_toggle(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
+    let wanted = arguments.value.flag().ok_or_else(|| {
+        Error::argument("value", format!("expected true or false for {}", element.describe()))
+    })?;
+    let is_set = element.node.states.has(State::Checked) || element.node.states.has(State::Pressed);
+    if is_set == wanted {
+        let report = EffectReport::new(Effect::Confirmed, Route::AxValue).in_window(Some(element.window.id));
+        return Ok(report.to(format!("{} was so already", element.describe())));
+    }
+    click::toggle(context, arguments.delivery.unwrap_or_default(), element).await
+}
+
+async fn set_number(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
+    let wanted = arguments.value.number().unwrap_or_default();
+    let read = async || -> Result<_> {
+        let value = element.details(context, 0, false).await?.value;
+        value.ok_or_else(|| Error::new(Code::NotSupported, format!("{} tells no value", element.describe())))
+    };
+    let before = read().await?;
+    if before.maximum > before.minimum && !(before.minimum..=before.maximum).contains(&wanted) {
+        let message = format!("{wanted} is out of range; expected {} to {}", before.minimum, before.maximum);
+        return Err(Error::argument("value", message));
+    }
+    let report = |effect| {
+        EffectReport::new(effect, Route::AxValue)
+            .in_window(Some(element.window.id))
+            .from(before.current.to_string())
+    };
+    if arguments.delivery != Some(Delivery::Foreground) {
+        match context.desktop().accessibility.set_number(element.id(), wanted).await {
+            Ok(_) | Err(PortError::NotSupported(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let after = read().await?;
+        let reached = (after.current - wanted).abs() <= 1e-6 * wanted.abs().max(1.0);
+        if reached {
+            return Ok(report(Effect::Confirmed).to(after.current.to_string()));
+        }
+        if after.current != before.current {
+            let hint = "the element took another value: it may have steps of its own";
+            return Ok(report(Effect::Unverifiable).to(after.current.to_string()).hint(hint));
+        }
+    }
+    if element.node.interfaces.editable_text && arguments.delivery != Some(Delivery::Background) {
+        return set_text(context, arguments, element).await;
+    }
+    let hint = "focus it and use the arrow keys, or drag it";
+    Ok(report(Effect::SuspectedNoop).to(before.current.to_string()).hint(hint))
+}
+
+async fn set_text(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
+    let typing = type_text::Arguments {
+        text: arguments.value.text(),
+        clear: Some(true),
+        delivery: arguments.delivery,
+        ..type_text::Arguments::default()
+    };
+    type_text::into_element_whole(context, &typing, element).await
+}
+
+/// Chooses the entry of a combo box that is called as wanted.
+async fn set_choice(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
+    let wanted = arguments.value.text();
+    let nodes = &element.snapshot.nodes;
+    let is_below = |mut place: u32| {
+        while let Some(parent) = nodes[place as usize].parent {
+            if parent == element.index {
+                return true;
+            }
+            place = parent;
+        }
+        false
+    };
+    let entries: Vec<u32> = (element.index + 1..u32::try_from(nodes.len()).unwrap_or(u32::MAX))
+        .take_while(|&place| is_below(place))
+        .filter(|&place| !nodes[place as usize].name.is_empty())
+        .collect();
+    let Some(&entry) = entries.iter().find(|&&place| nodes[place as usize].name == wanted) else {
+        if element.node.interfaces.editable_text {
+            return set_text(context, arguments, element).await;
+        }
+        let names: Vec<_> =
+            entries.iter().take(20).map(|&place| quote(&nodes[place as usize].name, 60)).collect();
+        let known =
+            if names.is_empty() { "it tells none before it is opened".to_owned() } else { names.join(", ") };
+        return Err(Error::argument(
+            "value",
+            format!("{} has no such entry; there are: {known}", element.describe()),
+        ));
+    };
+    let entry = Element {
+        snapshot: element.snapshot.clone(),
+        index: entry,
+        window: element.window.clone(),
+        node: context.desktop().accessibility.probe(&nodes[entry as usize].id).await?,
+    };
+    choose(context, &element, &entry, &wanted).await
+}
+
+async fn choose(context: &Context, combo: &Element, entry: &Element, wanted: &str) -> Result<EffectReport> {
+    let accessibility = &context.desktop().accessibility;
+    let before = combo.node.name.clone();
+    let mut claim = Err(PortError::NotSupported(String::new()));
+    // The combo box itself counts its entries where it has a selection; else the list or menu in it does.
+    let (parent, child) = entry.in_parent().ok_or_else(|| Error::from(PortError::ElementGone))?;
+    for container in [combo.id(), &parent] {
+        claim = accessibility.select_child(container, child).await;
+        if matches!(claim, Ok(true)) {
+            break;
+        }
+    }
+    let route = match claim {
+        Ok(true) => Route::AxSelection,
+        Ok(false) | Err(PortError::NotSupported(_)) => {
+            let details = entry.details(context, 0, true).await?;
+            let action = details.actions.first().map(|action| action.index).ok_or_else(|| {
+                let message = format!("{} offers no way to be chosen; click it and choose", entry.describe());
+                Error::new(Code::NotSupported, message)
+            })?;
+            accessibility.do_action(entry.id(), action).await?;
+            Route::AxAction
+        }
+        Err(error) => return Err(error.into()),
+    };
+    accessibility.fence(&combo.id().owner).await?;
+    let now = accessibility.probe(combo.id()).await?;
+    let chosen = accessibility.probe(entry.id()).await.is_ok_and(|node| node.states.has(State::Selected));
+    let details = combo.details(context, 400, false).await?;
+    let text = details.text.map(|text| text.content).unwrap_or_default();
+    let report = |effect| {
+        EffectReport::new(effect, route)
+            .in_window(Some(combo.window.id))
+            .from(quote(&before, 60))
+            .to(quote(&now.name, 60))
+    };
+    Ok(if chosen || now.name == wanted || text == wanted {
+        report(Effect::Confirmed).to(quote(wanted, 60))
+    } else {
+        report(Effect::SuspectedNoop).hint("the choice did not show; click the combo box and choose")
+    })
+}
+
+/// Fills a spreadsheet's cell: selects it with the pointer, types, and presses Return.
+async fn set_cell(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
+    if arguments.delivery == Some(Delivery::Background) {
+        let message = format!(
+            "{} can only be filled with the keyboard; use delivery \"foreground\"",
+            element.describe()
+        );
+        return Err(Error::new(Code::NotSupported, message));
+    }
+    let text = arguments.value.text();
+    if text.contains(['\n', '\t']) {
+        return Err(Error::argument("value", "expected one line without tabs for a cell"));
+    }
+    let read = async || -> Result<String> {
+        let details = element.details(context, 400, false).await?;
+        Ok(details.text.map(|text| text.content).unwrap_or_default())
+    };
+    let before = read().await?;
+    click::press_once(context, &element).await?;
+    let keyboard = &context.desktop().keyboard;
+    let delivered = keyboard.type_text(&text, Duration::ZERO, context.stop()).await?;
+    context.delivered(delivered, "characters")?;
+    let enter = Chord { modifiers: Vec::new(), key: Some(Key("Return".to_owned())) };
+    let delivered = keyboard.press(&enter, 1, Duration::from_millis(10), context.stop()).await?;
+    context.delivered(delivered, "keys")?;
+    let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
+    let mut after = read().await?;
+    let mut changes = context.desktop().accessibility.changes().await?;
+    while after != text && tokio::time::Instant::now() < deadline && !context.stop().is_cancelled() {
+        // Any change of any application is a reason to look again; the deadline bounds it.
+        let _ = tokio::time::timeout_at(deadline, changes.recv()).await;
+        after = read().await?;
+    }
+    let report = EffectReport::new(Effect::Confirmed, Route::Keyboard)
+        .in_window(Some(element.window.id))
+        .from(quote(&before, 60))
+        .to(quote(&after, 60));
+    Ok(if after == text {
+        report
+    } else if after == before {
+        EffectReport { effect: Effect::SuspectedNoop, ..report }
+            .hint("the cell did not change; look at the window")
+    } else {
+        let hint = "the cell shows it in another form, as a formula or format does";
+        EffectReport { effect: Effect::Unverifiable, ..report }.hint(hint)
+    })
+}
+
+pub(super) struct SetValue;
+
+impl Tool for SetValue {
+    const SPEC: Spec = Spec {
+        name: "set_value",
+        description: "Set an element's value whole: slider, spin button, text field, check box, combo box, table cell. The \
+                      value is read back.",
+        surface: Surface::Control,
+        queue: Some(StepKind::Act),
+        destructive: true,
+        idempotent: true,
+        listed: true,
+        example: r#"{"window_id": 4194310, "element_index": 9, "value": 50}"#,
+    };
+    type Arguments = Arguments;
+    type Reply = EffectReport;
+
+    fn check(arguments: &Arguments) -> Result<()> {
+        arguments.aim().check_element()
+    }
+
+    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
+        run(arguments, context).await
+    }
+}

@@ -1,0 +1,232 @@
+//! The compact outline: one line an element, data quoted, nothing said twice.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::{Children, Selection, is_toggle, spoken};
+use crate::desktop::{Details, Node, State, Text};
+use crate::geometry::Rect;
+
+/// Characters of a name that are shown. Longer ones are prose, which `value` shows.
+const NAME_LIMIT: usize = 160;
+/// Characters of a text content that are shown on a line.
+const TEXT_LIMIT: usize = 400;
+/// Action names that are shown of an element.
+const ACTIONS_LIMIT: usize = 6;
+
+/// A rendered outline.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    /// The lines.
+    pub text: String,
+    /// How many elements have a line.
+    pub shown: usize,
+}
+
+/// Writes the selected elements below `root`. `details` has what is known of them by place. `frames` adds each element's
+/// frame in screen pixels.
+pub fn render(
+    nodes: &[Node],
+    children: &Children,
+    root: u32,
+    selection: &Selection,
+    details: &HashMap<u32, Details>,
+    frames: bool,
+) -> Outline {
+    let mut outline = Outline::default();
+    let mut writer = Writer { nodes, children, selection, details, frames, outline: &mut outline };
+    writer.element(root, 0);
+    outline
+}
+
+struct Writer<'a> {
+    nodes: &'a [Node],
+    children: &'a Children,
+    selection: &'a Selection,
+    details: &'a HashMap<u32, Details>,
+    frames: bool,
+    outline: &'a mut Outline,
+}
+
+impl Writer<'_> {
+    /// Trees come from applications and may be deep: an explicit stack instead of recursion.
+    fn element(&mut self, root: u32, depth: usize) {
+        let mut stack = vec![(root, depth)];
+        while let Some((place, depth)) = stack.pop() {
+            let shown = self.selection.shown.binary_search(&place).is_ok();
+            if shown {
+                self.line(place, depth);
+            }
+            let below = depth + usize::from(shown);
+            stack.extend(self.children.of_node(place).iter().rev().map(|&child| (child, below)));
+        }
+    }
+
+    fn line(&mut self, place: u32, depth: usize) {
+        let node = &self.nodes[place as usize];
+        let details = self.details.get(&place);
+        let text = &mut self.outline.text;
+        for _ in 0..depth.min(24) {
+            text.push(' ');
+        }
+        let _ = write!(text, "[{place}] {}", spoken(&node.role));
+        if !node.name.is_empty() {
+            let _ = write!(text, " {}", quote(&node.name, NAME_LIMIT));
+        }
+        if !node.description.is_empty() && node.description != node.name {
+            let _ = write!(text, " ({})", quote(&node.description, NAME_LIMIT));
+        }
+        states(text, node);
+        if let Some(details) = details {
+            values(text, node, details);
+            actions(text, details);
+            if self.frames
+                && let Some(Rect { x, y, width, height }) = details.frame
+            {
+                let _ = write!(text, " @{x},{y} {width}x{height}");
+            }
+        }
+        if node.unread_children > 0 {
+            let _ = write!(text, " … {} more children not read", node.unread_children);
+        }
+        text.push('\n');
+        self.outline.shown += 1;
+    }
+}
+
+fn states(text: &mut String, node: &Node) {
+    let states = node.states;
+    let mut say = |set: bool, word: &str| {
+        if set {
+            text.push(' ');
+            text.push_str(word);
+        }
+    };
+    say(states.has(State::Focused), "focused");
+    if states.has(State::Indeterminate) {
+        say(true, "mixed");
+    } else if states.has(State::Checked) {
+        say(true, "checked");
+    } else {
+        say(
+            states.has(State::Checkable)
+                || matches!(
+                    &*node.role,
+                    "check box" | "radio button" | "check menu item" | "radio menu item" | "switch"
+                ),
+            "unchecked",
+        );
+    }
+    say(states.has(State::Pressed) && is_toggle(&node.role), "pressed");
+    say(states.has(State::Selected), "selected");
+    say(states.has(State::Expanded), "expanded");
+    say(states.has(State::Expandable) && !states.has(State::Expanded), "collapsed");
+    let can_be_used = states.has(State::Enabled) || states.has(State::Sensitive);
+    say(!can_be_used && super::is_interactive(&node.role), "disabled");
+    say(states.has(State::ReadOnly) && super::is_text_input(&node.role), "read-only");
+    say(states.has(State::Required), "required");
+    say(states.has(State::Invalid), "invalid");
+    say(states.has(State::Busy), "busy");
+    say(states.has(State::Modal), "modal");
+}
+
+fn values(text: &mut String, node: &Node, details: &Details) {
+    if let Some(value) = details.value {
+        let _ = write!(text, " value={}", value.current);
+        if value.maximum > value.minimum {
+            let _ = write!(text, " ({}..{})", value.minimum, value.maximum);
+        }
+    }
+    let Some(Text { content, length, selections, .. }) = &details.text else { return };
+    // A spin button's text repeats its value, a label's its name.
+    let repeats = details.value.is_some_and(|value| content.trim().parse() == Ok(value.current));
+    let name = node.name.trim();
+    let says_nothing = content.is_empty() && !node.interfaces.editable_text;
+    if !repeats && !says_nothing && content.trim() != name && content != "\u{fffc}" {
+        let _ = write!(text, " text={}", quote(content, TEXT_LIMIT));
+        if *length > content.chars().count() && content.chars().count() <= TEXT_LIMIT {
+            let _ = write!(text, " … {length} characters in all");
+        }
+    }
+    for &(start, end) in selections.iter().filter(|(start, end)| end > start) {
+        let selected: String = content.chars().skip(start).take(end - start).collect();
+        let _ = write!(text, " selection={}", quote(&selected, NAME_LIMIT));
+    }
+}
+
+fn actions(text: &mut String, details: &Details) {
+    let mut said = 0;
+    for action in &details.actions {
+        let name = action.name.trim_matches(|c: char| c == ';' || c.is_whitespace());
+        // What `click` does anyway is not worth the words.
+        let ordinary = matches!(
+            name.to_ascii_lowercase().as_str(),
+            "" | "click"
+                | "press"
+                | "activate"
+                | "jump"
+                | "toggle"
+                | "clickancestor"
+                | "setfocus"
+                | "click ancestor"
+                | "open"
+                | "select"
+                | "check"
+                | "uncheck"
+                | "doubleclick"
+                | "showcontextmenu"
+                | "switch"
+                | "showmenu"
+        );
+        if ordinary || said == ACTIONS_LIMIT {
+            continue;
+        }
+        let _ = write!(text, "{}{}", if said == 0 { " actions=" } else { "," }, quote(name, 40));
+        said += 1;
+    }
+}
+
+/// Text of the screen as data: quoted, control characters and direction overrides escaped, cut at `limit` characters.
+pub fn quote(text: &str, limit: usize) -> String {
+    let mut quoted = String::with_capacity(text.len().min(limit * 4) + 2);
+    quoted.push('"');
+    for (count, character) in text.chars().enumerate() {
+        if count == limit {
+            let _ = write!(quoted, "\"… ({} characters)", text.chars().count());
+            return quoted;
+        }
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            c if c.is_control() || is_invisible(c) => {
+                let _ = write!(quoted, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Characters that hide or reorder what stands around them.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_the_screen_cannot_leave_its_quotes() {
+        assert_eq!(quote("a\"b\\c\n\u{202e}d\u{1b}[0m", 99), r#""a\"b\\c\n\u{202e}d\u{1b}[0m""#);
+        assert_eq!(quote("Grüße 漢字 😀", 99), "\"Grüße 漢字 😀\"");
+        assert_eq!(quote("abcdef", 3), "\"abc\"… (6 characters)");
+        assert_eq!(quote("a\u{200d}b", 9), "\"a\u{200d}b\"");
+    }
+}
