@@ -1,1 +1,306 @@
-//! AT-SPI 2: element trees of applications.
+//! AT-SPI 2: element trees of applications, and what can be done to elements without real input.
+//!
+//! Bulk first: one `Cache.GetItems` gives an application, its events keep that [mirror](mirror) true, and one round
+//! trip before an answer makes sure that none of them is still on its way. Where a toolkit has no bulk answer or does
+//! not announce its changes, objects are asked, many at a time. Each application has its own bounds, so one that hangs
+//! delays nobody else.
+
+mod acting;
+mod app;
+mod bus;
+mod checks;
+mod details;
+mod event;
+mod extents;
+mod frames;
+mod mirror;
+mod reading;
+mod table;
+mod walk;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use deskhand_core::desktop::{
+    Accessibility, Change, Check, Details, ElementId, Node, PortError, Stop, Tree, TreeNote, TreeRequest,
+    Window, WindowId, WindowKind,
+};
+use deskhand_core::geometry::Point;
+
+use crate::environment::EnvironmentSource;
+use acting::Target;
+use app::{App, Failure, Silence};
+use bus::{Bus, lock};
+use extents::Space;
+use frames::{Found, NotFound};
+use reading::{Reading, SNAPSHOT};
+
+/// Elements whose details are asked at the same time; each takes several questions.
+const ELEMENTS_AT_A_TIME: usize = 64;
+
+/// The accessibility of one desktop. Connects at the first call, and again when the bus has ended.
+pub struct AtSpi {
+    source: Arc<dyn EnvironmentSource>,
+    bus: tokio::sync::Mutex<Option<Arc<Bus>>>,
+    /// Objects of windows that were found before.
+    windows: Mutex<HashMap<WindowId, Found>>,
+}
+
+impl std::fmt::Debug for AtSpi {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AtSpi").finish_non_exhaustive()
+    }
+}
+
+impl AtSpi {
+    /// For the desktop that `source` names. Does no I/O.
+    pub fn new(source: Arc<dyn EnvironmentSource>) -> Self {
+        Self { source, bus: tokio::sync::Mutex::new(None), windows: Mutex::default() }
+    }
+
+    /// What works of accessibility here; each probe is bounded.
+    pub async fn checks(&self) -> Vec<Check> {
+        checks::all(self).await
+    }
+
+    /// The connection, made anew if there is none that lives. Whoever comes while it is being made waits for it; each step
+    /// of making it is bounded.
+    async fn bus(&self) -> Result<Arc<Bus>, PortError> {
+        let mut slot = self.bus.lock().await;
+        if let Some(bus) = slot.as_ref().filter(|bus| !bus.is_closed()) {
+            return Ok(Arc::clone(bus));
+        }
+        lock(&self.windows).clear();
+        let environment = self.source.get().await?;
+        let bus = Bus::connect(&environment).await?;
+        *slot = Some(Arc::clone(&bus));
+        Ok(bus)
+    }
+
+    async fn target(&self, element: &ElementId) -> Result<(Arc<Bus>, Arc<App>), PortError> {
+        let bus = self.bus().await?;
+        let app = bus.apps().get(&element.owner);
+        Ok((bus, app))
+    }
+
+    /// The object of `window`, as found before or anew.
+    async fn found(&self, bus: &Bus, window: &Window, until: Instant) -> Result<Found, NotFound> {
+        let known = lock(&self.windows).get(&window.id).cloned();
+        if let Some(found) = known {
+            return Ok(found);
+        }
+        let found = match frames::find(bus, window, until).await {
+            Err(NotFound::NoFrame(app)) if window.kind == WindowKind::Popup && !app.memory().loaded => {
+                // Popups are looked for in what is known, and nothing is known yet.
+                let _ = reading::load(bus, &app, until).await;
+                frames::find(bus, window, until).await?
+            }
+            found => found?,
+        };
+        lock(&self.windows).insert(window.id, found.clone());
+        Ok(found)
+    }
+
+    fn forget(&self, window: WindowId) -> bool {
+        lock(&self.windows).remove(&window).is_some()
+    }
+
+    /// How extents of `window`'s elements become screen pixels.
+    async fn space(
+        &self,
+        bus: &Bus,
+        found: &Found,
+        window: &Window,
+        until: Instant,
+    ) -> Result<Space, Failure> {
+        let toolkit = found.app.about(bus, until).await?.toolkit;
+        let frame = extents::ask(bus, &found.app, &found.root, extents::SCREEN, until).await?;
+        Ok(Space::of(toolkit, window, frame))
+    }
+}
+
+/// The tree of a window that has none.
+fn no_tree(window: &Window, reason: &NotFound) -> Tree {
+    let app = if window.app.is_empty() { "the application" } else { window.app.as_str() };
+    let note = match reason {
+        NotFound::NoApplication => TreeNote::NoTree(format!(
+            "{app} is not on the accessibility bus: it was started without accessibility, or has none, or has not come up \
+             yet; launch_app starts programs with it"
+        )),
+        NotFound::NoFrame(_) => TreeNote::NoTree(format!(
+            "{app} is on the accessibility bus, but has not published this window (yet)"
+        )),
+        NotFound::Silent(found, Silence::Frozen | Silence::OutOfTime) => {
+            TreeNote::NotResponding { app: found.title() }
+        }
+        NotFound::Silent(found, _) => {
+            TreeNote::NoTree(format!("{} has left the accessibility bus", found.title()))
+        }
+        NotFound::Registry(error) => {
+            TreeNote::NoTree(format!("the accessibility registry does not list its applications: {error}"))
+        }
+    };
+    Tree { nodes: Vec::new(), toolkit: None, notes: vec![note] }
+}
+
+#[async_trait]
+impl Accessibility for AtSpi {
+    async fn tree(&self, window: &Window, request: &TreeRequest, stop: &Stop) -> Result<Tree, PortError> {
+        let bus = self.bus().await?;
+        let until = Instant::now() + request.budget.min(SNAPSHOT);
+        // The second time in case that the object found before is gone: windows may get new ones.
+        loop {
+            let found = match self.found(&bus, window, until).await {
+                Ok(found) => found,
+                Err(NotFound::Registry(_)) if bus.is_closed() => {
+                    return Err(bus::unavailable("accessibility bus", "it has ended; try again".to_owned()));
+                }
+                Err(reason) => return Ok(no_tree(window, &reason)),
+            };
+            let reading = Reading { bus: &bus, found: &found, window, request, until, stop };
+            let tree = reading.tree().await;
+            match tree {
+                Some(tree) => {
+                    if tree.nodes.is_empty() {
+                        self.forget(window.id);
+                    }
+                    return Ok(tree);
+                }
+                None if self.forget(window.id) && Instant::now() < until => {}
+                None => return Ok(no_tree(window, &NotFound::NoFrame(found.app))),
+            }
+        }
+    }
+
+    async fn details(
+        &self,
+        window: &Window,
+        elements: &[ElementId],
+        text_limit: usize,
+        with_actions: bool,
+        stop: &Stop,
+    ) -> Result<Vec<Option<Details>>, PortError> {
+        let bus = self.bus().await?;
+        let until = Instant::now() + SNAPSHOT;
+        let what = "the details of elements";
+        let found = match self.found(&bus, window, until).await {
+            Ok(found) => found,
+            Err(NotFound::Silent(app, _)) => return Err(app.not_responding(what)),
+            Err(_) => return Ok(vec![None; elements.len()]),
+        };
+        let app = &found.app;
+        if app.still_frozen(&bus).await {
+            return Err(app.not_responding(what));
+        }
+        let space = match self.space(&bus, &found, window, until).await {
+            Ok(space) => space,
+            Err(failure) => return Err(app.port_error(&failure, what)),
+        };
+        let toolkit = app.known_about().toolkit;
+        let reader = details::Reader { bus: &bus, toolkit, space, text_limit, with_actions, until };
+        let mut results: Vec<Option<Details>> = vec![None; elements.len()];
+        let mut answered = false;
+        let mut reading = stream::iter(elements.to_vec().into_iter().enumerate())
+            .map(|(place, id)| async move { (place, reader.read(&id).await) })
+            .buffer_unordered(ELEMENTS_AT_A_TIME);
+        loop {
+            let next = tokio::select! {
+                next = reading.next() => next,
+                () = stop.cancelled() => break,
+            };
+            match next {
+                None => break,
+                Some((place, Ok(details))) => {
+                    answered = true;
+                    results[place] = details;
+                }
+                Some((_, Err(failure))) => {
+                    if !answered {
+                        return Err(app.port_error(&failure, what));
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    async fn probe(&self, element: &ElementId) -> Result<Node, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.probe().await
+    }
+
+    async fn element_at(&self, window: &Window, point: Point) -> Result<Option<ElementId>, PortError> {
+        let bus = self.bus().await?;
+        let until = Instant::now() + app::ROUND_TRIP;
+        let what = "the element at a point";
+        let found = match self.found(&bus, window, until).await {
+            Ok(found) => found,
+            Err(NotFound::Silent(app, _)) => return Err(app.not_responding(what)),
+            Err(_) => return Ok(None),
+        };
+        if found.app.still_frozen(&bus).await {
+            return Err(found.app.not_responding(what));
+        }
+        let deepest = async {
+            let space = self.space(&bus, &found, window, until).await?;
+            walk::innermost(&bus, &found.root, space, point, until).await
+        };
+        deepest.await.map_err(|failure| found.app.port_error(&failure, what))
+    }
+
+    async fn do_action(&self, element: &ElementId, index: u32) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        let index = i32::try_from(index)
+            .map_err(|_| PortError::NotSupported(format!("the element has no action {index}")))?;
+        Target { bus: &bus, app: &app, element }.act(acting::ACTION, "DoAction", &(index,)).await
+    }
+
+    async fn focus(&self, element: &ElementId) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.act(acting::COMPONENT, "GrabFocus", &()).await
+    }
+
+    async fn set_number(&self, element: &ElementId, value: f64) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.set_number(value).await
+    }
+
+    async fn set_text(&self, element: &ElementId, text: &str) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.act(acting::EDITABLE, "SetTextContents", &(text,)).await
+    }
+
+    async fn insert_text(&self, element: &ElementId, position: usize, text: &str) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.insert_text(position, text).await
+    }
+
+    async fn select_child(&self, container: &ElementId, child: u32) -> Result<bool, PortError> {
+        let (bus, app) = self.target(container).await?;
+        Target { bus: &bus, app: &app, element: container }.select_child(child).await
+    }
+
+    async fn scroll_into_view(&self, element: &ElementId) -> Result<bool, PortError> {
+        /// AT-SPI's "anywhere in view".
+        const ANYWHERE: u32 = 6;
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.act(acting::COMPONENT, "ScrollTo", &(ANYWHERE,)).await
+    }
+
+    async fn changes(&self) -> Result<broadcast::Receiver<Change>, PortError> {
+        Ok(self.bus().await?.changes().subscribe())
+    }
+
+    async fn fence(&self, owner: &str) -> Result<(), PortError> {
+        let bus = self.bus().await?;
+        let app = bus.apps().get(&owner.into());
+        Target::fence(&bus, &app).await
+    }
+}

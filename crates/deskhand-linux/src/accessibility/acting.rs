@@ -1,0 +1,198 @@
+//! What can be done to elements through the accessibility bus.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use zbus::zvariant::{DynamicType, Type, Value};
+
+use deskhand_core::desktop::{ElementId, Node, PortError, State};
+
+use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, ROUND_TRIP, Silence};
+use super::bus::{Bus, CallError, Method, unavailable};
+use super::mirror;
+use super::walk;
+use super::wire::{self, Interface};
+
+/// An action that opens a modal dialogue answers when that closes. After this, the application is asked whether it
+/// still lives, and if it does the action counts as performed.
+const PROMPT: Duration = Duration::from_millis(400);
+
+pub(super) const ACTION: &str = "org.a11y.atspi.Action";
+pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
+pub(super) const EDITABLE: &str = "org.a11y.atspi.EditableText";
+pub(super) const SELECTION: &str = "org.a11y.atspi.Selection";
+pub(super) const VALUE: &str = "org.a11y.atspi.Value";
+
+/// One element to act on.
+pub(super) struct Target<'a> {
+    pub bus: &'a Bus,
+    pub app: &'a App,
+    pub element: &'a ElementId,
+}
+
+impl Target<'_> {
+    async fn responsive(&self, waiting_for: &str) -> Result<(), PortError> {
+        if self.app.still_frozen(self.bus).await {
+            return Err(self.app.not_responding(waiting_for));
+        }
+        Ok(())
+    }
+
+    /// The element as it is now, if it still is part of the tree.
+    pub(super) async fn probe(&self) -> Result<Node, PortError> {
+        let what = "the state of an element";
+        self.responsive(what).await?;
+        let until = Instant::now() + ROUND_TRIP;
+        let object = self.element.object.as_ref();
+        let (facts, place) = tokio::join!(
+            walk::facts(self.bus, self.element, until),
+            self.app.ask_for::<i32, _>(self.bus, object, ACCESSIBLE, "GetIndexInParent", &(), until),
+        );
+        let facts = match facts {
+            Ok(facts) => facts,
+            Err(Failure::Object(_)) => return Err(PortError::ElementGone),
+            Err(failure) => return Err(self.app.port_error(&failure, what)),
+        };
+        // A widget that was taken out of its window may live on in the application; so may one whose window has been
+        // hidden, which still has its place.
+        let detached = matches!(place, Ok(place) if place < 0) && !self.attached(until).await?;
+        if detached || facts.states.has(State::Defunct) {
+            return Err(PortError::ElementGone);
+        }
+        Ok(mirror::node(self.element, None, &facts, 0))
+    }
+
+    /// Whether the chain of parents ends at the application.
+    async fn attached(&self, until: Instant) -> Result<bool, PortError> {
+        let body = (ACCESSIBLE, "Parent");
+        let parent = self.app.ask(self.bus, &self.element.object, PROPERTIES, "Get", &body, until).await;
+        match parent {
+            Ok(reply) => {
+                let body = reply.body();
+                Ok(body.deserialize::<Value<'_>>().is_ok_and(|value| wire::element_in(&value).is_some()))
+            }
+            Err(Failure::Object(_)) => Ok(false),
+            Err(failure) => Err(self.app.port_error(&failure, "the parent of an element")),
+        }
+    }
+
+    /// Calls a method that does something and answers with its claim.
+    pub(super) async fn act<B>(
+        &self,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+    ) -> Result<bool, PortError>
+    where
+        B: Serialize + DynamicType,
+    {
+        self.perform::<bool, _>(interface, member, body).await.map(|claim| claim.unwrap_or(true))
+    }
+
+    /// Calls a method that does something. `None`: it was taken, but the answer is still out.
+    async fn perform<T, B>(
+        &self,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+    ) -> Result<Option<T>, PortError>
+    where
+        T: DeserializeOwned + Type,
+        B: Serialize + DynamicType,
+    {
+        self.responsive(member).await?;
+        let method = Method { owner: &self.element.owner, object: &self.element.object, interface, member };
+        let mut reply = self
+            .bus
+            .send(method, body)
+            .map_err(|error| self.app.port_error(&Failure::from(error), member))?;
+        let mut answer = reply.wait(Instant::now() + PROMPT).await;
+        if matches!(answer, Err(CallError::TimedOut)) {
+            // The questions stand in one line: an answer to this one says that the action was taken out of it.
+            if self.app.ping(self.bus, ROUND_TRIP - PROMPT).await {
+                return Ok(None);
+            }
+            answer = reply.wait(Instant::now()).await;
+        }
+        match answer {
+            Ok(message) if T::SIGNATURE == <()>::SIGNATURE => {
+                drop(message);
+                Ok(None)
+            }
+            Ok(message) => Ok(message.body().deserialize::<T>().ok()),
+            Err(CallError::TimedOut) => {
+                self.app.set_frozen();
+                Err(self.app.not_responding(member))
+            }
+            Err(error) => Err(self.refusal(error, member).await),
+        }
+    }
+
+    /// Why an action was refused: toolkits say the same for an object that is gone and for one that cannot.
+    async fn refusal(&self, error: CallError, member: &str) -> PortError {
+        let failure = Failure::from(error);
+        if let Failure::Object(error) = &failure {
+            return match self.probe().await {
+                Ok(node) => {
+                    let name = if node.name.is_empty() {
+                        node.role
+                    } else {
+                        format!("{} {:?}", node.role, node.name)
+                    };
+                    PortError::NotSupported(format!("{name} does not take {member}: {error}"))
+                }
+                Err(error) => error,
+            };
+        }
+        self.app.port_error(&failure, member)
+    }
+
+    pub(super) async fn set_number(&self, value: f64) -> Result<bool, PortError> {
+        let body = (VALUE, "CurrentValue", Value::from(value));
+        self.perform::<(), _>(PROPERTIES, "Set", &body).await.map(|_| true)
+    }
+
+    pub(super) async fn insert_text(&self, position: usize, text: &str) -> Result<bool, PortError> {
+        let position = i32::try_from(position)
+            .map_err(|_| PortError::NotSupported(format!("position {position} is too far into the text")))?;
+        // AT-SPI asks for the length in bytes; some toolkits take it for characters, which is never more.
+        let length = i32::try_from(text.len())
+            .map_err(|_| PortError::NotSupported("the text is too long to insert at once".to_owned()))?;
+        self.act(EDITABLE, "InsertText", &(position, text, length)).await
+    }
+
+    pub(super) async fn select_child(&self, child: u32) -> Result<bool, PortError> {
+        let child = i32::try_from(child)
+            .map_err(|_| PortError::NotSupported(format!("there is no child {child}")))?;
+        let until = Instant::now() + ROUND_TRIP;
+        let facts = walk::facts(self.bus, self.element, until).await;
+        let multiple = facts.as_ref().is_ok_and(|facts| facts.states.has(State::Multiselectable));
+        if facts.is_ok_and(|facts| !facts.interfaces.has(Interface::Selection)) {
+            return Err(PortError::NotSupported("the element has no selection".to_owned()));
+        }
+        if multiple {
+            // "Only it": what is selected besides has to go first; a container with one selection does that itself.
+            self.act(SELECTION, "ClearSelection", &()).await?;
+        }
+        self.act(SELECTION, "SelectChild", &(child,)).await
+    }
+
+    /// Waits for one answer of the application: everything that it sent before has been applied then.
+    pub(super) async fn fence(bus: &Bus, app: &App) -> Result<(), PortError> {
+        if app.still_frozen(bus).await {
+            return Err(app.not_responding("an answer"));
+        }
+        let until = Instant::now() + ROUND_TRIP;
+        let root = app.root();
+        let answer = app.ask(bus, &root.object, ACCESSIBLE, "GetRole", &(), until).await;
+        match answer {
+            Ok(_) | Err(Failure::Object(_) | Failure::Silent(Silence::Gone)) => Ok(()),
+            Err(Failure::Silent(Silence::BusClosed)) => {
+                Err(unavailable("accessibility bus", "it has ended; try again".to_owned()))
+            }
+            Err(Failure::Silent(_)) => Err(app.not_responding("an answer")),
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Applications on the bus: how to ask one, and what is remembered of it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{Notify, OnceCell, Semaphore};
+use tokio::time::Instant;
+use zbus::Message;
+use zbus::message::Sequence;
+use zbus::zvariant::{DynamicType, Type, Value};
+
+use deskhand_core::desktop::{ElementId, PortError};
+
+use super::bus::{Bus, CallError, Method, ROOT, lock};
+use super::event::Event;
+use super::mirror::Mirror;
+
+/// One round trip to an application (document 04 of the specification).
+pub(super) const ROUND_TRIP: Duration = Duration::from_secs(2);
+/// After a time-out, one `Ping` within this decides between slow and frozen.
+const PING: Duration = Duration::from_millis(250);
+/// An application that was found frozen is asked again at each call, but not for long.
+const STILL_FROZEN: Duration = Duration::from_millis(100);
+/// Calls in flight to one application. More brings no speed and fills its queue.
+const IN_FLIGHT: usize = 128;
+
+pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
+pub(super) const APPLICATION: &str = "org.a11y.atspi.Application";
+pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// Toolkits that are treated apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Toolkit {
+    Gtk3,
+    Gtk4,
+    Qt,
+    Chromium,
+    Gecko,
+    LibreOffice,
+    #[default]
+    Other,
+}
+
+impl Toolkit {
+    fn named(name: &str, version: &str) -> Self {
+        match name {
+            "gtk" | "GTK" | "gtk+" if version.starts_with('4') => Self::Gtk4,
+            "gtk" | "GTK" | "gtk+" => Self::Gtk3,
+            "Qt" => Self::Qt,
+            "Chromium" => Self::Chromium,
+            "Gecko" => Self::Gecko,
+            "VCL" => Self::LibreOffice,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether `Cache.GetItems` answers with all that exists. Qt 5 always answers an empty list; GTK 4 lists what was
+    /// walked before.
+    pub(super) fn has_bulk(self) -> bool {
+        !matches!(self, Self::Qt | Self::Gtk4)
+    }
+
+    /// Whether screen extents start at the window instead of at the screen.
+    pub(super) fn extents_start_at_window(self) -> bool {
+        self == Self::Gtk4
+    }
+}
+
+/// What an application says of itself once and for all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct About {
+    pub name: String,
+    pub toolkit: Toolkit,
+    /// Toolkit name and version in words.
+    pub toolkit_words: Option<String>,
+}
+
+/// One application: a connection to the bus that publishes objects.
+#[derive(Debug)]
+pub(super) struct App {
+    pub owner: Arc<str>,
+    about: OnceCell<About>,
+    pid: OnceCell<Option<u32>>,
+    slots: Semaphore,
+    frozen: AtomicBool,
+    pinging: tokio::sync::Mutex<()>,
+    /// Held while the mirror is being filled or completed.
+    pub reading: tokio::sync::Mutex<()>,
+    memory: Mutex<Memory>,
+    woken: Mutex<HashSet<ElementId>>,
+    /// Wakes whoever waits for this application to publish something.
+    pub published: Notify,
+}
+
+/// The mirror and how it came to be.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub mirror: Mirror,
+    /// The mirror holds what the application published, and its events since.
+    pub loaded: bool,
+    /// While a bulk answer is on its way: events, which apply to it if they came after it.
+    arriving: Option<Vec<(Sequence, Event)>>,
+}
+
+/// Why an application could not be read.
+#[derive(Clone, Debug)]
+pub(super) enum Silence {
+    /// It does not answer.
+    Frozen,
+    /// It has left the bus.
+    Gone,
+    /// The bus has ended.
+    BusClosed,
+    /// The time of the whole operation is used up.
+    OutOfTime,
+}
+
+/// A failed question: silence, or an error for this object alone.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    Silent(Silence),
+    Object(CallError),
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::TimedOut => Self::Silent(Silence::OutOfTime),
+            CallError::OwnerGone => Self::Silent(Silence::Gone),
+            CallError::BusClosed => Self::Silent(Silence::BusClosed),
+            error => Self::Object(error),
+        }
+    }
+}
+
+impl App {
+    fn new(owner: Arc<str>) -> Self {
+        Self {
+            owner,
+            about: OnceCell::new(),
+            pid: OnceCell::new(),
+            slots: Semaphore::new(IN_FLIGHT),
+            frozen: AtomicBool::new(false),
+            pinging: tokio::sync::Mutex::new(()),
+            reading: tokio::sync::Mutex::new(()),
+            memory: Mutex::new(Memory::default()),
+            woken: Mutex::new(HashSet::new()),
+            published: Notify::new(),
+        }
+    }
+
+    pub(super) fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        lock(&self.memory)
+    }
+
+    pub(super) fn root(&self) -> ElementId {
+        ElementId { owner: Arc::clone(&self.owner), object: ROOT.into() }
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that the application did not answer.
+    pub(super) fn set_frozen(&self) {
+        self.frozen.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the window's tree has been asked to be built before; it has from now on.
+    pub(super) fn was_woken(&self, root: &ElementId) -> bool {
+        !lock(&self.woken).insert(root.clone())
+    }
+
+    /// Asks the application, with no more than [`IN_FLIGHT`] questions under way. A slow application is waited for until
+    /// `until`, a frozen one for one round trip.
+    pub(super) async fn ask<B>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+        until: Instant,
+    ) -> Result<Message, Failure>
+    where
+        B: Serialize + DynamicType,
+    {
+        let slot = tokio::time::timeout_at(until, self.slots.acquire()).await;
+        let Ok(_slot) = slot else { return Err(Failure::Silent(Silence::OutOfTime)) };
+        if self.is_frozen() {
+            return Err(Failure::Silent(Silence::Frozen));
+        }
+        let method = Method { owner: &self.owner, object, interface, member };
+        let mut reply = bus.send(method, body)?;
+        let first = until.min(Instant::now() + ROUND_TRIP);
+        match reply.wait(first).await {
+            Err(CallError::TimedOut) => {
+                // Just before the end there may have been no full round trip: that says nothing.
+                if !self.answers(bus, PING).await {
+                    return Err(Failure::Silent(Silence::Frozen));
+                }
+                Ok(reply.wait(until).await?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Asks, and takes the body apart.
+    pub(super) async fn ask_for<T, B>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+        until: Instant,
+    ) -> Result<T, Failure>
+    where
+        T: DeserializeOwned + Type,
+        B: Serialize + DynamicType,
+    {
+        let reply = self.ask(bus, object, interface, member, body, until).await?;
+        Ok(reply.body().deserialize::<T>().map_err(CallError::from)?)
+    }
+
+    /// Reads one property.
+    pub(super) async fn property<T>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        name: &'static str,
+        until: Instant,
+    ) -> Result<T, Failure>
+    where
+        T: for<'v> TryFrom<Value<'v>>,
+    {
+        let reply = self.ask(bus, object, PROPERTIES, "Get", &(interface, name), until).await?;
+        let body = reply.body();
+        let value: Value<'_> = body.deserialize().map_err(CallError::from)?;
+        let value = match value {
+            Value::Value(inner) => *inner,
+            value => value,
+        };
+        T::try_from(value)
+            .map_err(|_| Failure::Object(CallError::Malformed(format!("{name} is of another type"))))
+    }
+
+    /// Whether the application answers a `Ping`; remembers if it does not. Many callers share one question.
+    async fn answers(&self, bus: &Bus, limit: Duration) -> bool {
+        let _one = self.pinging.lock().await;
+        if self.is_frozen() {
+            return false;
+        }
+        let answers = self.ping(bus, limit).await;
+        if !answers {
+            tracing::info!(app = %self.owner, "application does not answer");
+            self.frozen.store(true, Ordering::Relaxed);
+        }
+        answers
+    }
+
+    /// Whether the application's main loop runs. Any answer proves it, also an error.
+    pub(super) async fn ping(&self, bus: &Bus, limit: Duration) -> bool {
+        let method = Method {
+            owner: &self.owner,
+            object: ROOT,
+            interface: "org.freedesktop.DBus.Peer",
+            member: "Ping",
+        };
+        !matches!(bus.call(method, &(), limit).await, Err(CallError::TimedOut))
+    }
+
+    /// Whether an application that was found frozen still is. Costs nothing for the others.
+    pub(super) async fn still_frozen(&self, bus: &Bus) -> bool {
+        if !self.is_frozen() {
+            return false;
+        }
+        let thawed = self.ping(bus, STILL_FROZEN).await;
+        if thawed {
+            self.frozen.store(false, Ordering::Relaxed);
+        }
+        !thawed
+    }
+
+    /// The process behind the connection.
+    pub(super) async fn pid(&self, bus: &Bus) -> Option<u32> {
+        *self.pid.get_or_init(|| async { bus.process_of(&self.owner, ROUND_TRIP).await.ok() }).await
+    }
+
+    /// What the application says of itself; asked once.
+    pub(super) async fn about(&self, bus: &Bus, until: Instant) -> Result<&About, Failure> {
+        self.about
+            .get_or_try_init(|| async {
+                let text = |interface, name| self.property::<String>(bus, ROOT, interface, name, until);
+                let (name, toolkit, version) = tokio::join!(
+                    text(ACCESSIBLE, "Name"),
+                    text(APPLICATION, "ToolkitName"),
+                    text(APPLICATION, "Version"),
+                );
+                if let Err(Failure::Silent(silence)) = &toolkit {
+                    return Err(Failure::Silent(silence.clone()));
+                }
+                let (toolkit, version) = (toolkit.unwrap_or_default(), version.unwrap_or_default());
+                let words = format!("{toolkit} {version}").trim().to_owned();
+                Ok(About {
+                    name: name.unwrap_or_default(),
+                    toolkit: Toolkit::named(&toolkit, &version),
+                    toolkit_words: (!words.is_empty()).then_some(words),
+                })
+            })
+            .await
+    }
+
+    /// What is known of the application without asking it.
+    pub(super) fn known_about(&self) -> About {
+        self.about.get().cloned().unwrap_or_default()
+    }
+
+    /// The application's name for messages.
+    pub(super) fn title(&self) -> String {
+        match self.about.get() {
+            Some(about) if !about.name.is_empty() => about.name.clone(),
+            _ => format!("the application {}", self.owner),
+        }
+    }
+
+    pub(super) fn not_responding(&self, waiting_for: impl Into<String>) -> PortError {
+        PortError::AppNotResponding { app: self.title(), waiting_for: waiting_for.into() }
+    }
+
+    /// The port's error for a failed question about an element.
+    pub(super) fn port_error(&self, failure: &Failure, waiting_for: &str) -> PortError {
+        match failure {
+            Failure::Silent(Silence::Frozen | Silence::OutOfTime) => self.not_responding(waiting_for),
+            Failure::Silent(Silence::Gone) => PortError::ElementGone,
+            Failure::Silent(Silence::BusClosed) => {
+                super::bus::unavailable("accessibility bus", "it has ended; try again".to_owned())
+            }
+            Failure::Object(CallError::Refused { name, text }) => {
+                // Toolkits do not agree on how to say that an object is no more.
+                let gone = ["UnknownObject", "UnknownMethod", "UnknownInterface", "ObjectNotFound"];
+                if gone.iter().any(|end| name.ends_with(end)) {
+                    PortError::ElementGone
+                } else {
+                    PortError::NotSupported(format!("{} refuses {waiting_for}: {text}", self.title()))
+                }
+            }
+            Failure::Object(error) => {
+                PortError::NotSupported(format!("{} refuses {waiting_for}: {error}", self.title()))
+            }
+        }
+    }
+}
+
+impl Memory {
+    /// From now on events are kept for [`Memory::arrived`].
+    pub(super) fn expect(&mut self) {
+        self.arriving = Some(Vec::new());
+    }
+
+    /// Replaces the mirror by a bulk answer, and applies the events that came after it.
+    pub(super) fn arrived(&mut self, mirror: Mirror, position: Sequence) {
+        let events = self.arriving.take().unwrap_or_default();
+        self.mirror = mirror;
+        self.loaded = true;
+        for (_, event) in events.iter().filter(|(at, _)| *at > position) {
+            self.mirror.apply(event);
+        }
+    }
+
+    fn apply(&mut self, event: &Event, position: Sequence) {
+        if let Some(events) = &mut self.arriving {
+            events.push((position, event.clone()));
+        }
+        self.mirror.apply(event);
+    }
+}
+
+/// The applications that somebody asked about.
+#[derive(Debug, Default)]
+pub(super) struct Apps(Mutex<HashMap<Arc<str>, Arc<App>>>);
+
+impl Apps {
+    /// The application `owner`, known or new.
+    pub(super) fn get(&self, owner: &Arc<str>) -> Arc<App> {
+        let mut apps = lock(&self.0);
+        Arc::clone(apps.entry(Arc::clone(owner)).or_insert_with(|| Arc::new(App::new(Arc::clone(owner)))))
+    }
+
+    pub(super) fn apply(&self, event: &Event, position: Sequence) {
+        let app = lock(&self.0).get(&event.source.owner).cloned();
+        if let Some(app) = app {
+            app.memory().apply(event, position);
+            app.published.notify_waiters();
+        }
+    }
+
+    pub(super) fn forget(&self, owner: &Arc<str>) {
+        if let Some(app) = lock(&self.0).remove(owner) {
+            app.published.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Frames, values, texts and actions of elements.
+
+use serde::Deserialize;
+use tokio::time::Instant;
+use zbus::zvariant::Type;
+
+use deskhand_core::desktop::{Action, Details, ElementId, State, Text, Value};
+
+use super::app::{App, Failure, Toolkit};
+use super::bus::Bus;
+use super::extents::{self, Space};
+use super::walk;
+use super::wire::{Facts, Interface, role};
+
+const TEXT: &str = "org.a11y.atspi.Text";
+const VALUE: &str = "org.a11y.atspi.Value";
+const ACTION: &str = "org.a11y.atspi.Action";
+
+/// Selected ranges of one text that are read at most.
+const SELECTIONS: i32 = 16;
+/// Actions of one element that are told at most.
+const ACTIONS: usize = 32;
+
+/// What to read of elements of one window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    pub bus: &'a Bus,
+    pub toolkit: Toolkit,
+    pub space: Space,
+    pub text_limit: usize,
+    pub with_actions: bool,
+    pub until: Instant,
+}
+
+#[derive(Deserialize, Type)]
+struct NamedAction(String, #[allow(dead_code)] String, #[allow(dead_code)] String);
+
+impl Reader<'_> {
+    /// Reads one element; `None` if it is gone.
+    pub(super) async fn read(&self, id: &ElementId) -> Result<Option<Details>, Failure> {
+        let app = self.bus.apps().get(&id.owner);
+        let known = app.memory().mirror.facts(id).cloned();
+        let facts = match known {
+            Some(facts) => facts,
+            None => match walk::facts(self.bus, id, self.until).await {
+                Ok(facts) => facts,
+                Err(Failure::Object(_)) => return Ok(None),
+                Err(failure) => return Err(failure),
+            },
+        };
+        let (frame, value, text, actions) = tokio::join!(
+            self.frame(&app, id, &facts),
+            self.value(&app, id, &facts),
+            self.text(&app, id, &facts),
+            self.actions(&app, id, &facts),
+        );
+        Ok(Some(Details { frame: frame?, value: value?, text: text?, actions: actions? }))
+    }
+
+    async fn frame(
+        &self,
+        app: &App,
+        id: &ElementId,
+        facts: &Facts,
+    ) -> Result<Option<deskhand_core::geometry::Rect>, Failure> {
+        if !facts.interfaces.has(Interface::Component) {
+            return Ok(None);
+        }
+        let frame = extents::ask(self.bus, app, id, self.space.kind, self.until).await?;
+        Ok(frame.map(|frame| self.space.to_screen(frame)))
+    }
+
+    async fn value(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Value>, Failure> {
+        if !facts.interfaces.has(Interface::Value) {
+            return Ok(None);
+        }
+        let number = |name| app.property::<f64>(self.bus, &id.object, VALUE, name, self.until);
+        let (current, minimum, maximum) =
+            tokio::join!(number("CurrentValue"), number("MinimumValue"), number("MaximumValue"));
+        let Some(current) = known(current)? else { return Ok(None) };
+        let (minimum, maximum) = (known(minimum)?.unwrap_or(0.0), known(maximum)?.unwrap_or(0.0));
+        Ok(Some(Value { current, minimum, maximum }))
+    }
+
+    async fn text(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Text>, Failure> {
+        if !has_own_text(facts, self.toolkit) {
+            return Ok(None);
+        }
+        // GTK 4.8 may never answer a question about selections.
+        let with_selections = self.toolkit != Toolkit::Gtk4;
+        let number = |name| app.property::<i32>(self.bus, &id.object, TEXT, name, self.until);
+        let (length, caret, selections) =
+            tokio::join!(number("CharacterCount"), number("CaretOffset"), async {
+                if with_selections { self.selections(app, id).await } else { Ok(Vec::new()) }
+            });
+        let Some(length) = known(length)? else { return Ok(None) };
+        let length = usize::try_from(length).unwrap_or(0);
+        let end = i32::try_from(length.min(self.text_limit)).unwrap_or(i32::MAX);
+        let content = match end {
+            0 => String::new(),
+            end => {
+                let body = (0, end);
+                let text = app.ask_for(self.bus, &id.object, TEXT, "GetText", &body, self.until).await;
+                let Some(content) = known(text)? else { return Ok(None) };
+                content
+            }
+        };
+        let caret = known(caret)?.and_then(|caret| usize::try_from(caret).ok());
+        Ok(Some(Text { content, length, caret, selections: selections? }))
+    }
+
+    async fn selections(&self, app: &App, id: &ElementId) -> Result<Vec<(usize, usize)>, Failure> {
+        let object = &id.object;
+        let count = app.ask_for::<i32, _>(self.bus, object, TEXT, "GetNSelections", &(), self.until).await;
+        let count = known(count)?.unwrap_or(0).min(SELECTIONS);
+        let mut selections = Vec::new();
+        for index in 0..count {
+            let body = (index,);
+            let range =
+                app.ask_for::<(i32, i32), _>(self.bus, object, TEXT, "GetSelection", &body, self.until).await;
+            if let Some((start, end)) = known(range)?
+                && let (Ok(start), Ok(end)) = (usize::try_from(start), usize::try_from(end))
+                && start != end
+            {
+                selections.push((start.min(end), start.max(end)));
+            }
+        }
+        Ok(selections)
+    }
+
+    async fn actions(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Vec<Action>, Failure> {
+        if !self.with_actions || !facts.interfaces.has(Interface::Action) {
+            return Ok(Vec::new());
+        }
+        let actions = app
+            .ask_for::<Vec<NamedAction>, _>(self.bus, &id.object, ACTION, "GetActions", &(), self.until)
+            .await;
+        let actions = known(actions)?.unwrap_or_default().into_iter().take(ACTIONS).zip(0..);
+        Ok(actions.map(|(NamedAction(name, ..), index)| Action { index, name }).collect())
+    }
+}
+
+/// An element may lack what it says that it has; silence is an error.
+fn known<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failure::Object(_)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Whether the element has a text that is not just its name. Never for a password: even its length is nobody's
+/// business. In browsers nearly every object has the text interface; there, content is what the children say.
+fn has_own_text(facts: &Facts, toolkit: Toolkit) -> bool {
+    if !facts.interfaces.has(Interface::Text) || facts.role == role::PASSWORD_TEXT {
+        return false;
+    }
+    let editable = facts.states.has(State::Editable) || facts.interfaces.has(Interface::EditableText);
+    editable
+        || match facts.role {
+            role::TEXT | role::ENTRY | role::TERMINAL | role::SPIN_BUTTON | role::DATE_EDITOR => true,
+            role::EDITBAR | role::STATUS_BAR | role::CAPTION | role::DOCUMENT_TEXT => {
+                !matches!(toolkit, Toolkit::Chromium | Toolkit::Gecko)
+            }
+            role::LABEL => facts.name.is_empty(),
+            role::TABLE_CELL | role::PARAGRAPH => toolkit == Toolkit::LibreOffice,
+            _ => false,
+        }
+}

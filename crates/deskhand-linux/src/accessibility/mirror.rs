@@ -1,0 +1,424 @@
+//! What is known of an application's objects, kept true by its events.
+//!
+//! Pure data: nothing here asks anybody. An event that carries what it announces is applied; one that does not
+//! marks what it touches, and [`Mirror::missing`] names what has to be asked anew before a subtree may be shown.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use deskhand_core::desktop::{ElementId, Node, State};
+
+use super::event::{Event, What};
+use super::wire::{Facts, Item, role_name};
+
+/// Below this many objects nothing is pruned.
+const PRUNE: usize = 2_000;
+
+/// How much of an object's children is known.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Children {
+    /// All, in order.
+    Known(Vec<ElementId>),
+    /// To be asked. What was known last is kept for the case that the application does not answer.
+    Unknown(Vec<ElementId>),
+    /// Some of very many, and how many more there are. Holds until the application changes.
+    Part(Vec<ElementId>, u64),
+}
+
+impl Children {
+    fn listed(&self) -> &[ElementId] {
+        match self {
+            Self::Known(children) | Self::Unknown(children) | Self::Part(children, _) => children,
+        }
+    }
+
+    fn list(self) -> Vec<ElementId> {
+        match self {
+            Self::Known(children) | Self::Unknown(children) | Self::Part(children, _) => children,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    parent: Option<ElementId>,
+    facts: Facts,
+    children: Children,
+    /// The facts have to be asked anew.
+    doubtful: bool,
+}
+
+/// What has to be asked before a subtree is complete.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Missing {
+    /// Everything about the object.
+    Facts(ElementId),
+    /// The object's children.
+    Children(ElementId),
+}
+
+/// The objects of one application that are known.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    entries: HashMap<ElementId, Entry>,
+    /// Parents of children whose facts have not been read yet.
+    found_under: HashMap<ElementId, ElementId>,
+    /// How many objects the last pruning left.
+    pruned_at: usize,
+    /// An event has been applied since this was last cleared.
+    touched: bool,
+    /// Objects that had an event since `watch` was called: facts that were asked for before it may be older.
+    watched: Option<HashSet<ElementId>>,
+}
+
+impl Mirror {
+    /// A mirror of everything that `Cache.GetItems` gave.
+    pub(super) fn from_items(items: Vec<Item>) -> Self {
+        let mut mirror = Self { entries: HashMap::with_capacity(items.len()), ..Self::default() };
+        let mut children: HashMap<ElementId, Vec<(i32, ElementId)>> = HashMap::new();
+        for item in &items {
+            if let Some(parent) = &item.parent {
+                children.entry(parent.clone()).or_default().push((item.index, item.id.clone()));
+            }
+        }
+        for item in items {
+            let children = match item.children {
+                Some(listed) => Children::Known(listed),
+                None => ordered(children.remove(&item.id).unwrap_or_default(), item.facts.count),
+            };
+            let entry = Entry { parent: item.parent, facts: item.facts, children, doubtful: false };
+            mirror.entries.insert(item.id, entry);
+        }
+        mirror
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn facts(&self, id: &ElementId) -> Option<&Facts> {
+        self.entries.get(id).map(|entry| &entry.facts)
+    }
+
+    pub(super) fn parent(&self, id: &ElementId) -> Option<&ElementId> {
+        self.entries.get(id).and_then(|entry| entry.parent.as_ref())
+    }
+
+    /// Children as far as they are known, in order.
+    pub(super) fn children(&self, id: &ElementId) -> &[ElementId] {
+        self.entries.get(id).map_or(&[], |entry| entry.children.listed())
+    }
+
+    /// Whether an event came since the last [`Mirror::settle`].
+    pub(super) fn touched(&self) -> bool {
+        self.touched
+    }
+
+    /// What was read reflects all events so far.
+    pub(super) fn settle(&mut self) {
+        self.touched = false;
+    }
+
+    /// From now on, remembers which objects had events.
+    pub(super) fn watch(&mut self) {
+        self.watched = Some(HashSet::new());
+    }
+
+    /// Takes facts that were asked for since [`Mirror::watch`]; they stay doubtful if an event came meanwhile.
+    pub(super) fn set_facts(&mut self, id: &ElementId, facts: Facts) {
+        let doubtful = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
+        if let Some(entry) = self.entries.get_mut(id) {
+            let recounted = entry.facts.count != facts.count;
+            entry.facts = facts;
+            entry.doubtful = doubtful;
+            if recounted {
+                entry.ask_children();
+            }
+            return;
+        }
+        let children = match facts.count {
+            0 => Children::Known(Vec::new()),
+            _ => Children::Unknown(Vec::new()),
+        };
+        let parent = self.found_under.remove(id);
+        self.entries.insert(id.clone(), Entry { parent, facts, children, doubtful });
+    }
+
+    /// Takes children that were asked for since [`Mirror::watch`], all of them or a part of them.
+    /// Gives those of them whose facts have to be asked.
+    pub(super) fn set_children(
+        &mut self,
+        id: &ElementId,
+        children: Vec<ElementId>,
+        unread: u64,
+    ) -> Vec<ElementId> {
+        let mut unknown = Vec::new();
+        for child in &children {
+            match self.entries.get_mut(child) {
+                Some(entry) => entry.parent = Some(id.clone()),
+                None => {
+                    self.found_under.insert(child.clone(), id.clone());
+                    unknown.push(child.clone());
+                }
+            }
+        }
+        let changed = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.children = match (changed, unread) {
+                (true, _) => Children::Unknown(children),
+                (false, 0) => Children::Known(children),
+                (false, unread) => Children::Part(children, unread),
+            };
+        }
+        unknown
+    }
+
+    /// Whether the object's children have to be asked.
+    pub(super) fn asks_children(&self, id: &ElementId) -> bool {
+        self.entries.get(id).is_some_and(|entry| matches!(entry.children, Children::Unknown(_)))
+    }
+
+    /// Takes the object out, and out of its parent's children.
+    pub(super) fn remove(&mut self, id: &ElementId) {
+        self.entries.remove(id);
+        // An object that could not be read at all has no entry that names its parent. Rare enough for a search.
+        for entry in self.entries.values_mut() {
+            match &mut entry.children {
+                Children::Known(list) | Children::Unknown(list) | Children::Part(list, _) => {
+                    list.retain(|child| child != id);
+                }
+            }
+        }
+    }
+
+    /// Everything under `root` must be asked anew: this application announces too little.
+    pub(super) fn doubt_all(&mut self, root: &ElementId) {
+        for id in self.reachable(root, usize::MAX) {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.doubtful = true;
+                entry.ask_children();
+            }
+        }
+    }
+
+    /// Facts of the objects that are shown must be asked anew: this application does not announce all changes.
+    pub(super) fn doubt(&mut self, wanted: impl Fn(&Facts) -> bool) {
+        for entry in self.entries.values_mut().filter(|entry| wanted(&entry.facts)) {
+            entry.doubtful = true;
+        }
+    }
+
+    /// Parts of very many children that were read before the last change are asked anew.
+    pub(super) fn forget_parts(&mut self, wanted: impl Fn(&Facts) -> bool) {
+        for entry in self.entries.values_mut() {
+            if matches!(entry.children, Children::Part(..)) || wanted(&entry.facts) {
+                let children = std::mem::replace(&mut entry.children, Children::Unknown(Vec::new()));
+                entry.children = Children::Unknown(children.list());
+            }
+        }
+    }
+
+    /// The shown objects with one of `roles`, and their children.
+    pub(super) fn with_roles(&self, roles: &[u32]) -> Vec<(ElementId, Vec<ElementId>)> {
+        let wanted = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| roles.contains(&entry.facts.role) && entry.facts.states.has(State::Showing));
+        wanted.map(|(id, entry)| (id.clone(), entry.children.listed().to_vec())).collect()
+    }
+
+    /// Applies an event of the application.
+    pub(super) fn apply(&mut self, event: &Event) {
+        if matches!(event.what, What::Other | What::Window) {
+            return;
+        }
+        self.touched = true;
+        if let Some(watched) = &mut self.watched {
+            watched.insert(event.source.clone());
+        }
+        match &event.what {
+            What::Added(item) => self.add(item),
+            What::Removed(id) => self.removed(id),
+            what => self.change(&event.source, what),
+        }
+    }
+
+    fn change(&mut self, source: &ElementId, what: &What) {
+        if let What::ChildRemoved(Some(child)) = what {
+            return self.child_removed(source, child);
+        }
+        let Some(entry) = self.entries.get_mut(source) else { return };
+        match what {
+            What::Name(Some(name)) => entry.facts.name.clone_from(name),
+            What::Description(Some(description)) => entry.facts.description.clone_from(description),
+            What::Name(None) | What::Description(None) => entry.doubtful = true,
+            What::State(name, on) => entry.facts.states.set(name, *on),
+            What::ChildAdded(_) | What::ChildRemoved(_) => entry.ask_children(),
+            What::Replaced => {
+                entry.doubtful = true;
+                entry.ask_children();
+            }
+            _ => {}
+        }
+    }
+
+    fn child_removed(&mut self, source: &ElementId, child: &ElementId) {
+        let Some(entry) = self.entries.get_mut(source) else { return };
+        match &mut entry.children {
+            Children::Known(list) if list.contains(child) => {
+                list.retain(|known| known != child);
+                entry.facts.count = i32::try_from(list.len()).unwrap_or(i32::MAX);
+            }
+            _ => entry.ask_children(),
+        }
+    }
+
+    /// The cache's own signal carries the whole object, but says it when it gets round to it: its place among its
+    /// siblings may have changed again.
+    fn add(&mut self, item: &Item) {
+        if let Some(watched) = &mut self.watched {
+            watched.insert(item.id.clone());
+        }
+        match self.entries.get_mut(&item.id) {
+            Some(entry) => {
+                entry.facts = item.facts.clone();
+                if item.parent.is_some() {
+                    entry.parent.clone_from(&item.parent);
+                }
+                if usize::try_from(item.facts.count).ok() != Some(entry.children.listed().len()) {
+                    entry.ask_children();
+                }
+            }
+            None => {
+                let children = match (&item.children, item.facts.count) {
+                    (Some(listed), _) => Children::Known(listed.clone()),
+                    (None, 0) => Children::Known(Vec::new()),
+                    (None, _) => Children::Unknown(Vec::new()),
+                };
+                let parent = item.parent.clone();
+                let entry = Entry { parent, facts: item.facts.clone(), children, doubtful: false };
+                self.entries.insert(item.id.clone(), entry);
+            }
+        }
+        let parent = item.parent.as_ref().and_then(|parent| self.entries.get_mut(parent));
+        if let Some(parent) = parent.filter(|parent| !parent.children.listed().contains(&item.id)) {
+            parent.ask_children();
+        }
+    }
+
+    fn removed(&mut self, id: &ElementId) {
+        if let Some(watched) = &mut self.watched {
+            watched.insert(id.clone());
+        }
+        let Some(entry) = self.entries.remove(id) else { return };
+        let parent = entry.parent.and_then(|parent| self.entries.get_mut(&parent));
+        if let Some(parent) = parent.filter(|parent| parent.children.listed().contains(id)) {
+            parent.ask_children();
+        }
+    }
+
+    /// What must be asked before the subtree under `root` is complete, breadth first, at most `limit` objects deep
+    /// into it.
+    pub(super) fn missing(&self, root: &ElementId, limit: usize) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        for id in self.reachable(root, limit) {
+            match self.entries.get(&id) {
+                Some(entry) if !entry.doubtful => {
+                    if matches!(entry.children, Children::Unknown(_)) {
+                        missing.push(Missing::Children(id));
+                    }
+                }
+                _ => missing.push(Missing::Facts(id)),
+            }
+        }
+        missing
+    }
+
+    /// `root` and what is under it, breadth first, each object once.
+    fn reachable(&self, root: &ElementId, limit: usize) -> Vec<ElementId> {
+        let mut seen = HashSet::from([root]);
+        let mut queue = VecDeque::from([root]);
+        let mut found = Vec::new();
+        while let Some(id) = queue.pop_front() {
+            if found.len() >= limit {
+                break;
+            }
+            found.push(id.clone());
+            queue.extend(self.children(id).iter().filter(|child| seen.insert(child)));
+        }
+        found
+    }
+
+    /// Drops what does not lead to the application any more, once that may be much.
+    pub(super) fn prune_if_large(&mut self, application: &ElementId) {
+        if self.entries.len() < self.pruned_at.saturating_mul(2).max(PRUNE) {
+            return;
+        }
+        // A window need not be known as a child of its application: whoever has no known parent is kept, as is
+        // everything under it, unless it is but a remainder of something larger.
+        let tops = self.entries.iter().filter(|(id, entry)| {
+            *id == application || entry.parent.as_ref().is_none_or(|parent| parent == application)
+        });
+        let tops: Vec<ElementId> = tops.map(|(id, _)| id.clone()).collect();
+        let keep: HashSet<ElementId> =
+            tops.iter().flat_map(|root| self.reachable(root, usize::MAX)).collect();
+        self.entries.retain(|id, _| keep.contains(id));
+        self.found_under.clear();
+        self.pruned_at = self.entries.len();
+    }
+
+    /// The subtree under `root` in pre-order, and whether objects were left out because there are more than `limit`.
+    /// What is nearer to the root is kept first.
+    pub(super) fn nodes(&self, root: &ElementId, limit: usize) -> (Vec<Node>, bool) {
+        let mut kept: HashSet<ElementId> = HashSet::new();
+        let reachable = self.reachable(root, limit.saturating_add(1));
+        let cut = reachable.len() > limit;
+        kept.extend(reachable.into_iter().take(limit));
+        let mut nodes = Vec::with_capacity(kept.len());
+        let mut stack = vec![(root, None)];
+        while let Some((id, parent)) = stack.pop() {
+            let Some(entry) = self.entries.get(id).filter(|_| kept.remove(id)) else { continue };
+            let place = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+            nodes.push(entry.node(id, parent));
+            stack.extend(entry.children.listed().iter().rev().map(|child| (child, Some(place))));
+        }
+        (nodes, cut)
+    }
+}
+
+impl Entry {
+    fn ask_children(&mut self) {
+        let children = std::mem::replace(&mut self.children, Children::Unknown(Vec::new()));
+        self.children = Children::Unknown(children.list());
+    }
+
+    fn node(&self, id: &ElementId, parent: Option<u32>) -> Node {
+        let unread = match &self.children {
+            Children::Part(_, unread) => *unread,
+            _ => 0,
+        };
+        node(id, parent, &self.facts, unread)
+    }
+}
+
+/// The port's node of an object.
+pub(super) fn node(id: &ElementId, parent: Option<u32>, facts: &Facts, unread_children: u64) -> Node {
+    Node {
+        id: id.clone(),
+        parent,
+        role: role_name(facts.role),
+        name: facts.name.clone(),
+        description: facts.description.clone(),
+        states: facts.states.port(),
+        interfaces: facts.interfaces.port(),
+        unread_children,
+    }
+}
+
+/// The children in the order of their places, if the places are without doubt.
+fn ordered(mut places: Vec<(i32, ElementId)>, count: i32) -> Children {
+    places.sort_by_key(|(index, _)| *index);
+    let exact = usize::try_from(count) == Ok(places.len())
+        && places.iter().zip(0..).all(|((index, _), place)| *index == place);
+    let list = places.into_iter().map(|(_, id)| id).collect();
+    if exact { Children::Known(list) } else { Children::Unknown(list) }
+}

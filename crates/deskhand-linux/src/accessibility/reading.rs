@@ -1,0 +1,213 @@
+//! One reading of a window's tree: from the mirror where it may be trusted, else from the application.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use deskhand_core::desktop::{ElementId, State, Stop, Tree, TreeNote, TreeRequest, Window};
+
+use super::app::{ACCESSIBLE, App, Failure, Silence, Toolkit};
+use super::bus::{Bus, CallError};
+use super::frames::Found;
+use super::mirror::Mirror;
+use super::walk::{Ended, Walk};
+use super::wire;
+
+/// The longest that one snapshot may take (document 04 of the specification).
+pub(super) const SNAPSHOT: Duration = Duration::from_secs(10);
+/// GTK does not announce every name and state that depends on another object (a button named by the label in it). Up
+/// to so many objects, an application that announced anything is read anew in bulk: that takes a few milliseconds.
+const SMALL: usize = 1_500;
+/// A browser window with fewer objects has not built its tree.
+const ASLEEP: usize = 12;
+/// How long a browser that was woken may take to build its tree.
+const WAKE: Duration = Duration::from_secs(1);
+/// A tree that grows is complete when nothing was announced for so long.
+const QUIET: Duration = Duration::from_millis(60);
+
+const CACHE: &str = "org.a11y.atspi.Cache";
+const CACHE_PATH: &str = "/org/a11y/atspi/cache";
+
+/// One reading.
+pub(super) struct Reading<'a> {
+    pub bus: &'a Bus,
+    pub found: &'a Found,
+    pub window: &'a Window,
+    pub request: &'a TreeRequest,
+    pub until: Instant,
+    pub stop: &'a Stop,
+}
+
+impl Reading<'_> {
+    /// Reads the tree. The window's object itself may turn out to be gone: then there is no tree.
+    pub(super) async fn tree(&self) -> Option<Tree> {
+        let app = self.found.app.as_ref();
+        let root = &self.found.root;
+        let silent = |silence| Ended { silence: Some(silence), broken: 0 };
+        let ended = if app.still_frozen(self.bus).await {
+            silent(Silence::Frozen)
+        } else {
+            match tokio::time::timeout_at(self.until, app.reading.lock()).await {
+                Ok(_reading) => self.refresh(app, root).await,
+                Err(_) => silent(Silence::OutOfTime),
+            }
+        };
+        self.snapshot(app, root, ended.silence, ended.broken)
+    }
+
+    async fn refresh(&self, app: &App, root: &ElementId) -> Ended {
+        let toolkit = match app.about(self.bus, self.until).await {
+            Ok(about) => about.toolkit,
+            Err(Failure::Silent(silence)) => return Ended { silence: Some(silence), broken: 0 },
+            Err(Failure::Object(_)) => Toolkit::Other,
+        };
+        if let Err(silence) = self.prepare(app, root, toolkit).await {
+            return Ended { silence: Some(silence), broken: 0 };
+        }
+        let mut ended = self.walk(app).complete(root).await;
+        if ended.silence.is_none() && self.asleep(app, root, toolkit) {
+            match self.wake(app, root).await {
+                Ok(()) => ended = self.walk(app).complete(root).await,
+                Err(silence) => ended.silence = Some(silence),
+            }
+        }
+        if ended.silence.is_none() {
+            let mut memory = app.memory();
+            memory.mirror.settle();
+            memory.mirror.prune_if_large(&app.root());
+        }
+        ended
+    }
+
+    fn walk<'w>(&'w self, app: &'w App) -> Walk<'w> {
+        Walk { bus: self.bus, app, until: self.until, max_nodes: self.request.max_nodes, stop: self.stop }
+    }
+
+    /// Makes the mirror as true as its events can make it, and marks what they cannot.
+    async fn prepare(&self, app: &App, root: &ElementId, toolkit: Toolkit) -> Result<(), Silence> {
+        if !toolkit.has_bulk() {
+            app.memory().mirror.doubt_all(root);
+            return Ok(());
+        }
+        let (loaded, touched) = {
+            let memory = app.memory();
+            (memory.loaded, memory.mirror.touched())
+        };
+        if !loaded {
+            return load(self.bus, app, self.until).await;
+        }
+        // A round trip: what the application announced before this call has been applied after it.
+        let fence = app.property::<String>(self.bus, &root.object, ACCESSIBLE, "Name", self.until);
+        match fence.await {
+            Ok(_) => {}
+            Err(Failure::Silent(silence)) => return Err(silence),
+            Err(Failure::Object(error)) => {
+                tracing::debug!(%error, "window object is gone");
+                app.memory().mirror.remove(root);
+                return Ok(());
+            }
+        }
+        let (touched, size) = {
+            let memory = app.memory();
+            (touched || memory.mirror.touched(), memory.mirror.len())
+        };
+        if !touched {
+            return Ok(());
+        }
+        match toolkit {
+            Toolkit::Chromium | Toolkit::Gecko => app.memory().mirror.forget_parts(|_| false),
+            _ if size <= SMALL && toolkit != Toolkit::LibreOffice => load(self.bus, app, self.until).await?,
+            _ => {
+                let mut memory = app.memory();
+                memory.mirror.doubt(|facts| facts.states.has(State::Showing));
+                memory.mirror.forget_parts(|facts| {
+                    facts.states.has(State::ManagesDescendants) && facts.states.has(State::Showing)
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is a browser window that builds its tree only for somebody who asks.
+    fn asleep(&self, app: &App, root: &ElementId, toolkit: Toolkit) -> bool {
+        matches!(toolkit, Toolkit::Chromium)
+            && app.memory().mirror.nodes(root, ASLEEP).0.len() < ASLEEP
+            && !app.was_woken(root)
+    }
+
+    /// Asks for attributes, which makes Chromium build its tree, and waits for it.
+    async fn wake(&self, app: &App, root: &ElementId) -> Result<(), Silence> {
+        tracing::debug!(window = %self.window.id, "waking the browser's tree");
+        let until = self.until.min(Instant::now() + WAKE);
+        match app.ask(self.bus, &root.object, ACCESSIBLE, "GetAttributes", &(), self.until).await {
+            Err(Failure::Silent(silence)) => return Err(silence),
+            Ok(_) | Err(Failure::Object(_)) => {}
+        }
+        while Instant::now() < until {
+            let grown = app.published.notified();
+            if tokio::time::timeout_at(until, grown).await.is_err() {
+                break;
+            }
+            while tokio::time::timeout(QUIET, app.published.notified()).await.is_ok() {
+                if Instant::now() >= until {
+                    break;
+                }
+            }
+            load(self.bus, app, self.until).await?;
+            if app.memory().mirror.nodes(root, ASLEEP).0.len() >= ASLEEP {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {
+        let about = app.known_about();
+        let (nodes, cut) = app.memory().mirror.nodes(root, self.request.max_nodes);
+        let mut notes = Vec::new();
+        match silence {
+            Some(Silence::OutOfTime) => notes.push(TreeNote::Cut { by: "time" }),
+            Some(Silence::Frozen) => notes.push(TreeNote::NotResponding { app: app.title() }),
+            Some(Silence::Gone) => {
+                notes.push(TreeNote::NoTree(format!("{} has left the accessibility bus", app.title())));
+                return Some(Tree { nodes: Vec::new(), toolkit: about.toolkit_words, notes });
+            }
+            Some(Silence::BusClosed) => {
+                notes.push(TreeNote::NoTree("the accessibility bus has ended".to_owned()));
+            }
+            None if nodes.is_empty() => return None,
+            None => {}
+        }
+        if cut {
+            notes.push(TreeNote::Cut { by: "nodes" });
+        }
+        if broken > 0 {
+            notes.push(TreeNote::Broken { count: broken });
+        }
+        if nodes.len() == 1 && notes.is_empty() {
+            notes.push(TreeNote::NoTree(format!("{} publishes the window without content", app.title())));
+        }
+        Some(Tree { nodes, toolkit: about.toolkit_words, notes })
+    }
+}
+
+/// Reads the whole application in one round trip. An application without the cache is left to the walk.
+pub(super) async fn load(bus: &Bus, app: &App, until: Instant) -> Result<(), Silence> {
+    app.memory().expect();
+    let reply = match app.ask(bus, CACHE_PATH, CACHE, "GetItems", &(), until).await {
+        Ok(reply) => reply,
+        Err(Failure::Silent(silence)) => return Err(silence),
+        Err(Failure::Object(error)) => {
+            tracing::debug!(app = %app.owner, %error, "no bulk answer");
+            return Ok(());
+        }
+    };
+    match wire::items(&reply).map(Mirror::from_items) {
+        Ok(mirror) => app.memory().arrived(mirror, reply.recv_position()),
+        Err(CallError::Malformed(error)) => {
+            tracing::debug!(app = %app.owner, error, "bulk answer is malformed")
+        }
+        Err(error) => tracing::debug!(app = %app.owner, %error, "no bulk answer"),
+    }
+    Ok(())
+}

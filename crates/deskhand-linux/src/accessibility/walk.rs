@@ -1,0 +1,275 @@
+//! Reading objects by asking them: where there is no bulk answer, and what a bulk answer left open.
+//!
+//! Everything that can be asked is asked at once; what an answer opens up is asked as soon as it is there.
+
+use std::collections::HashSet;
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::FuturesUnordered;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use deskhand_core::desktop::{ElementId, State};
+use deskhand_core::geometry::Point;
+
+use super::app::{ACCESSIBLE, App, Failure, Silence};
+use super::bus::{Bus, CallError};
+use super::extents::Space;
+use super::mirror::Missing;
+use super::table;
+use super::wire::{Facts, Interface, InterfaceBits, Names, Reference, StateBits};
+
+/// With more children than this, a container that can tell which cells are visible is read only there.
+const MANY_CHILDREN: i32 = 500;
+/// With more children than this, only the first [`FIRST_CHILDREN`] are read: `GetChildren` would make the application
+/// create an object for each of them.
+const TOO_MANY_CHILDREN: i32 = 10_000;
+const FIRST_CHILDREN: i32 = 200;
+/// The application may change while it is read; what changed is read again, but not for ever.
+const PASSES: usize = 4;
+
+/// The bounds of one reading.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    pub bus: &'a Bus,
+    pub app: &'a App,
+    pub until: Instant,
+    pub max_nodes: usize,
+    pub stop: &'a CancellationToken,
+}
+
+/// How a reading ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// Objects that answered with an error.
+    pub broken: usize,
+    /// The application stopped answering, or the time was up.
+    pub silence: Option<Silence>,
+}
+
+enum Answer {
+    Facts(ElementId, Result<Facts, Failure>),
+    Children(ElementId, Result<(Vec<ElementId>, u64), Failure>),
+}
+
+/// What was asked and found in one pass.
+#[derive(Default)]
+struct Pass {
+    asked: HashSet<ElementId>,
+    listed: HashSet<ElementId>,
+    reads: usize,
+}
+
+impl Walk<'_> {
+    /// Completes the mirror below `root`.
+    pub(super) async fn complete(&self, root: &ElementId) -> Ended {
+        let mut ended = Ended::default();
+        let mut listed = HashSet::new();
+        for _ in 0..PASSES {
+            let missing = {
+                let mut memory = self.app.memory();
+                let missing = memory.mirror.missing(root, self.max_nodes);
+                if !missing.is_empty() {
+                    memory.mirror.watch();
+                }
+                missing
+            };
+            if missing.is_empty() {
+                break;
+            }
+            let mut pass = Pass { listed, ..Pass::default() };
+            ended.silence = self.pass(missing, &mut pass, &mut ended.broken).await;
+            if ended.silence.is_some() {
+                break;
+            }
+            listed = pass.listed;
+        }
+        ended
+    }
+
+    async fn pass(&self, missing: Vec<Missing>, pass: &mut Pass, broken: &mut usize) -> Option<Silence> {
+        let mut waiting = FuturesUnordered::new();
+        for missing in missing {
+            match missing {
+                Missing::Facts(id) => self.ask_facts(id, pass, &waiting),
+                Missing::Children(id) => waiting.push(self.ask_children(id)),
+            }
+        }
+        loop {
+            let answer = tokio::select! {
+                answer = waiting.next() => answer?,
+                () = self.stop.cancelled() => return Some(Silence::OutOfTime),
+            };
+            match answer {
+                Answer::Facts(_, Err(Failure::Silent(silence)))
+                | Answer::Children(_, Err(Failure::Silent(silence))) => return Some(silence),
+                Answer::Facts(id, Ok(facts)) => {
+                    let counted = facts.count;
+                    let mut memory = self.app.memory();
+                    memory.mirror.set_facts(&id, facts);
+                    if counted != 0 && memory.mirror.asks_children(&id) {
+                        waiting.push(self.ask_children(id));
+                    }
+                }
+                Answer::Facts(id, Err(Failure::Object(error))) => {
+                    // An object that is only remembered may be gone; one that was just listed is broken.
+                    if pass.listed.contains(&id) {
+                        tracing::debug!(object = %id.object, %error, "object cannot be read");
+                        *broken += 1;
+                    }
+                    self.app.memory().mirror.remove(&id);
+                }
+                Answer::Children(id, Ok((children, unread))) => {
+                    let unknown = self.app.memory().mirror.set_children(&id, children, unread);
+                    for child in unknown {
+                        pass.listed.insert(child.clone());
+                        self.ask_facts(child, pass, &waiting);
+                    }
+                }
+                Answer::Children(id, Err(Failure::Object(error))) => {
+                    tracing::debug!(object = %id.object, %error, "children cannot be read");
+                    *broken += 1;
+                    self.app.memory().mirror.set_children(&id, Vec::new(), 0);
+                }
+            }
+        }
+    }
+
+    fn ask_facts<'w>(
+        &'w self,
+        id: ElementId,
+        pass: &mut Pass,
+        waiting: &FuturesUnordered<BoxFuture<'w, Answer>>,
+    ) {
+        if pass.reads < self.max_nodes && pass.asked.insert(id.clone()) {
+            pass.reads += 1;
+            waiting.push(
+                async move {
+                    let facts = facts(self.bus, &id, self.until).await;
+                    Answer::Facts(id, facts)
+                }
+                .boxed(),
+            );
+        }
+    }
+
+    fn ask_children(&self, id: ElementId) -> BoxFuture<'_, Answer> {
+        async move {
+            let facts = self.app.memory().mirror.facts(&id).cloned().unwrap_or_default();
+            let children = self.children(&id, &facts).await;
+            Answer::Children(id, children)
+        }
+        .boxed()
+    }
+
+    /// The children of an object, and how many more there are. Never asks for all children of a huge container.
+    async fn children(&self, id: &ElementId, facts: &Facts) -> Result<(Vec<ElementId>, u64), Failure> {
+        let app = self.bus.apps().get(&id.owner);
+        let count = match facts.count {
+            count if count >= 0 && !facts.states.has(State::ManagesDescendants) => count,
+            _ => app.property(self.bus, &id.object, ACCESSIBLE, "ChildCount", self.until).await?,
+        };
+        if count <= 0 {
+            return Ok((Vec::new(), 0));
+        }
+        if count > MANY_CHILDREN && facts.interfaces.has(Interface::Table) {
+            return table::visible(self, id, count).await;
+        }
+        if count > TOO_MANY_CHILDREN {
+            let children = self.some_children(&app, id, FIRST_CHILDREN).await?;
+            let unread = u64::try_from(count).unwrap_or(0).saturating_sub(children.len() as u64);
+            return Ok((children, unread));
+        }
+        let reply = app.ask(self.bus, &id.object, ACCESSIBLE, "GetChildren", &(), self.until).await?;
+        let body = reply.body();
+        let references: Vec<Reference<'_>> = body.deserialize_unchecked().map_err(CallError::from)?;
+        let mut names = Names::default();
+        let mut seen = HashSet::new();
+        let children = references.into_iter().filter_map(|reference| names.element(reference));
+        Ok((children.filter(|child| seen.insert(child.clone())).collect(), 0))
+    }
+
+    async fn some_children(&self, app: &App, id: &ElementId, count: i32) -> Result<Vec<ElementId>, Failure> {
+        let asked = (0..count).map(|index| async move {
+            let reply =
+                app.ask(self.bus, &id.object, ACCESSIBLE, "GetChildAtIndex", &(index,), self.until).await?;
+            reference(&reply)
+        });
+        let answers = futures_util::future::try_join_all(asked).await?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+}
+
+/// The object that a reply consists of.
+pub(super) fn reference(reply: &zbus::Message) -> Result<Option<ElementId>, Failure> {
+    let body = reply.body();
+    let reference: Reference<'_> = body.deserialize_unchecked().map_err(CallError::from)?;
+    Ok(Names::default().element(reference))
+}
+
+/// Asks an object everything about itself.
+pub(super) async fn facts(bus: &Bus, id: &ElementId, until: Instant) -> Result<Facts, Failure> {
+    let app = bus.apps().get(&id.owner);
+    let object = id.object.as_ref();
+    let (name, description, count, role, states, interfaces) = tokio::join!(
+        app.property::<String>(bus, object, ACCESSIBLE, "Name", until),
+        app.property::<String>(bus, object, ACCESSIBLE, "Description", until),
+        app.property::<i32>(bus, object, ACCESSIBLE, "ChildCount", until),
+        app.ask_for::<u32, _>(bus, object, ACCESSIBLE, "GetRole", &(), until),
+        app.ask_for::<Vec<u32>, _>(bus, object, ACCESSIBLE, "GetState", &(), until),
+        app.ask_for::<Vec<String>, _>(bus, object, ACCESSIBLE, "GetInterfaces", &(), until),
+    );
+    let states = StateBits::from_words(&states?);
+    let (role, count) = (role?, count?);
+    if states.has(State::Defunct) || role == 0 {
+        return Err(Failure::Object(CallError::Malformed("the object is defunct".to_owned())));
+    }
+    Ok(Facts {
+        name: optional(name)?,
+        description: optional(description)?,
+        role,
+        states,
+        interfaces: InterfaceBits::from_names(interfaces?.iter().map(String::as_str)),
+        count,
+    })
+}
+
+/// A property that an object need not have.
+fn optional(text: Result<String, Failure>) -> Result<String, Failure> {
+    match text {
+        Err(Failure::Object(_)) => Ok(String::new()),
+        text => text,
+    }
+}
+
+/// How deep [`innermost`] descends: an application may name an object as its own child.
+const DEPTH: usize = 64;
+
+/// The innermost object at `point` (screen) under `root`. Toolkits differ in how far one question goes down.
+pub(super) async fn innermost(
+    bus: &Bus,
+    root: &ElementId,
+    space: Space,
+    point: Point,
+    until: Instant,
+) -> Result<Option<ElementId>, Failure> {
+    let interface = "org.a11y.atspi.Component";
+    let (x, y) = space.from_screen(point.x, point.y);
+    let mut deepest = None;
+    let mut seen = HashSet::from([root.clone()]);
+    let mut at = root.clone();
+    for _ in 0..DEPTH {
+        let app = bus.apps().get(&at.owner);
+        let body = (x, y, space.kind);
+        let next = match app.ask(bus, &at.object, interface, "GetAccessibleAtPoint", &body, until).await {
+            Ok(reply) => reference(&reply)?,
+            Err(Failure::Object(_)) => None,
+            Err(failure) => return Err(failure),
+        };
+        let Some(next) = next.filter(|next| seen.insert(next.clone())) else { break };
+        deepest = Some(next.clone());
+        at = next;
+    }
+    Ok(deepest)
+}
