@@ -62,6 +62,8 @@ async fn start_all(setup: &Setup, folder: &Folder, children: &Children) -> Resul
 
     let mut window_manager = command(&programs.window_manager, "openbox")?;
     window_manager.arg("--sm-disable").arg("--config-file").arg(folder.window_manager());
+    // It keeps a session folder in its home, which is not to appear in one that was kept.
+    window_manager.envs(variables::home(folder));
     let window_manager_ready = watch_for_window_manager(display, &cookie)?;
     children
         .component(Component::WindowManager, &mut window_manager, None)

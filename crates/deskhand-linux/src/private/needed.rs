@@ -31,10 +31,11 @@ pub(crate) const ACCESSIBILITY: Needed =
 /// All of them.
 pub(crate) const ALL: [Needed; 4] = [DISPLAY_SERVER, WINDOW_MANAGER, SESSION_BUS, ACCESSIBILITY];
 
+/// Where programs are looked for if there is no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// Where distributions put programs that are not meant for a command line.
-const PROGRAM_FOLDERS: [&str; 7] = [
-    "/usr/bin",
-    "/usr/local/bin",
+const PROGRAM_FOLDERS: [&str; 5] = [
     "/usr/libexec",
     "/usr/lib/at-spi2-core",
     "/usr/libexec/at-spi2-core",
@@ -43,11 +44,11 @@ const PROGRAM_FOLDERS: [&str; 7] = [
 ];
 
 impl Needed {
-    /// Its file: in the folders of `path`, then where distributions put it.
+    /// Its file: in the folders of `path` (as `PATH` spells them), then where distributions put such programs.
     pub(crate) fn find(&self, path: Option<&OsStr>) -> Option<PathBuf> {
-        find(self.program, path).or_else(|| {
-            PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(self.program)).find(|p| is_program(p))
-        })
+        let below = |folder: &&str| Path::new(folder).join(self.program);
+        find(self.program, Some(path.unwrap_or(OsStr::new(DEFAULT_PATH))))
+            .or_else(|| PROGRAM_FOLDERS.iter().map(|folder| below(&folder)).find(|file| is_program(file)))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 
 use super::folder::Folder;
 
@@ -80,11 +79,7 @@ pub(super) fn compose(
     set("XDG_RUNTIME_DIR", folder.runtime().as_ref());
     set("TMPDIR", folder.temporary().as_ref());
     if !keep_home {
-        let home = folder.home();
-        set("HOME", home.as_ref());
-        for (name, below) in HOME_FOLDERS {
-            set(name, Path::new(&home).join(below).as_ref());
-        }
+        variables.extend(home(folder));
     }
     // Without a UTF-8 locale toolkits drop or garble everything beyond ASCII.
     let is_set = |name: &str| variables.get(OsStr::new(name)).is_some_and(|value| !value.is_empty());
@@ -101,6 +96,13 @@ pub(super) const HOME_FOLDERS: [(&str, &str); 4] = [
     ("XDG_DATA_HOME", ".local/share"),
     ("XDG_STATE_HOME", ".local/state"),
 ];
+
+/// The variables that lead to the desktop's own home.
+pub(super) fn home(folder: &Folder) -> impl Iterator<Item = (OsString, OsString)> {
+    let home = folder.home();
+    let below = HOME_FOLDERS.map(|(name, below)| (name.into(), home.join(below).into()));
+    std::iter::once(("HOME".into(), home.into())).chain(below)
+}
 
 #[cfg(test)]
 mod tests {
