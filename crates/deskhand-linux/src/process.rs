@@ -46,6 +46,9 @@ impl Table {
     }
 }
 
+/// A line of parents longer than this is not followed; real ones have some ten.
+const MAX_LINE: usize = 256;
+
 /// What is read of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat {
@@ -53,6 +56,10 @@ pub(crate) struct Stat {
     pub(crate) state: char,
     /// Its parent.
     pub(crate) parent: u32,
+    /// Its process group.
+    pub(crate) group: u32,
+    /// Its session.
+    pub(crate) session: u32,
 }
 
 /// The numbers of all processes.
@@ -70,7 +77,26 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
     // The name stands in parentheses and may itself hold spaces and parentheses: the last one ends it.
     let after = text.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(text.get(after + 1..)?).ok()?.split_ascii_whitespace();
-    Some(Stat { state: fields.next()?.chars().next()?, parent: fields.next()?.parse().ok()? })
+    let state = fields.next()?.chars().next()?;
+    let mut number = || fields.next()?.parse().ok();
+    Some(Stat { state, parent: number()?, group: number()?, session: number()? })
+}
+
+/// Whether `pid` is `ancestor` or was started by it, directly or through others. Survives the end of those between,
+/// as long as they stayed in the ancestor's process group or session.
+pub(crate) fn descends_from(pid: u32, ancestor: u32) -> bool {
+    let mut each = pid;
+    for _ in 0..MAX_LINE {
+        if each == ancestor {
+            return true;
+        }
+        let Some(stat) = stat(each) else { return false };
+        if stat.group == ancestor || stat.session == ancestor {
+            return true;
+        }
+        each = stat.parent;
+    }
+    false
 }
 
 /// Whether the process exists and is no zombie.
@@ -79,13 +105,11 @@ pub(crate) fn is_running(pid: u32) -> bool {
 }
 
 /// The kernel's name of the process: at most 15 bytes.
-#[allow(dead_code)]
 pub(crate) fn name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/comm")).ok()?).trim_end().to_owned())
 }
 
 /// The user that the process runs as.
-#[allow(dead_code)]
 pub(crate) fn owner(pid: u32) -> Option<u32> {
     Some(std::fs::metadata(format!("/proc/{pid}")).ok()?.uid())
 }
