@@ -48,7 +48,7 @@ impl Needed {
     pub(crate) fn find(&self, path: Option<&OsStr>) -> Option<PathBuf> {
         let below = |folder: &&str| Path::new(folder).join(self.program);
         find(self.program, Some(path.unwrap_or(OsStr::new(DEFAULT_PATH))))
-            .or_else(|| PROGRAM_FOLDERS.iter().map(|folder| below(&folder)).find(|file| is_program(file)))
+            .or_else(|| PROGRAM_FOLDERS.iter().map(|folder| below(folder)).find(|file| is_program(file)))
     }
 }
 
