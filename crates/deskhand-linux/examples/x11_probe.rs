@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deskhand_core::desktop::{Button, Click, Pointer, Stop, WindowId, Windows};
-use deskhand_core::geometry::Point;
+use deskhand_core::desktop::{Button, CaptureTarget, Click, Pointer, Screen, Stop, WindowId, Windows};
+use deskhand_core::geometry::{Point, Rect};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::x11::X11;
 
@@ -69,6 +69,28 @@ async fn perform(x11: &X11, command: &str) -> Result<String, Box<dyn Error>> {
                 hold: Duration::from_millis(30),
             };
             format!("{:?}", x11.click(&click, &stop).await?)
+        }
+        "displays" => format!("{:?}", x11.displays().await?),
+        "window" | "region" => {
+            let target = if name == "window" {
+                CaptureTarget::Window(WindowId(u64::try_from(number(0)?)?))
+            } else {
+                let size =
+                    |at| number(at).and_then(|size| u32::try_from(size).map_err(|_| "a negative size"));
+                CaptureTarget::Region(Rect::new(number(0)?, number(1)?, size(2)?, size(3)?))
+            };
+            let begun = Instant::now();
+            let capture = x11.capture(target, &stop).await?;
+            let took = begun.elapsed();
+            let file = rest.split(' ').next_back().unwrap_or("");
+            if file.contains('/') {
+                let (width, height) = (capture.pixels.width, capture.pixels.height);
+                let head = format!(
+                    "P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n"
+                );
+                std::fs::write(file, [head.as_bytes(), &capture.pixels.rgba].concat())?;
+            }
+            format!("{took:?} {:?} {} stale={}", capture.pixels, capture.frame, capture.stale)
         }
         "sleep" => {
             tokio::time::sleep(Duration::from_millis(u64::try_from(number(0)?)?)).await;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use deskhand_core::desktop::PortError;
+use deskhand_core::geometry::Rect;
 use x11rb::connection::Connection;
 use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
 use x11rb::protocol::xproto::{ConnectionExt as _, Window as XWindow};
@@ -69,10 +70,10 @@ impl Link {
         Ok(Self { x, root, atoms })
     }
 
-    /// Size of the whole desktop in pixels as it is now.
-    pub(super) fn root_size(&self) -> Result<(u16, u16), Trouble> {
+    /// The whole desktop as it is now, in screen pixels.
+    pub(super) fn root_area(&self) -> Result<Rect, Trouble> {
         let geometry = self.x.get_geometry(self.root)?.reply()?;
-        Ok((geometry.width, geometry.height))
+        Ok(Rect::new(0, 0, geometry.width.into(), geometry.height.into()))
     }
 
     /// Waits until the server has carried out all that was sent.

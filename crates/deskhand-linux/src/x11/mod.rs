@@ -9,22 +9,27 @@ mod connection;
 pub mod guard;
 mod input;
 mod pointer;
+mod screen;
 mod windows;
 mod worker;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deskhand_core::desktop::{Click, Delivered, Hit, Pointer, PortError, Stop, Window, WindowId, Windows};
+use deskhand_core::desktop::{
+    Capture, CaptureTarget, Click, Delivered, Display, Hit, Pointer, PortError, Screen, Stop, Window,
+    WindowId, Windows,
+};
 use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use connection::{Link, Trouble};
 use input::Input;
+use screen::Camera;
 use windows::activate::Standing;
 use windows::changes::Watcher;
 use windows::listing::{self, Listing};
@@ -53,34 +58,48 @@ pub struct X11 {
     source: Arc<dyn EnvironmentSource>,
     desk: Worker<Desk>,
     input: Worker<Input>,
+    camera: Worker<Camera>,
+    seen: Seen,
     watcher: Mutex<Option<Watcher>>,
+}
+
+/// Ids of windows that a listing has shown.
+#[derive(Clone, Default)]
+struct Seen(Arc<std::sync::Mutex<HashSet<WindowId>>>);
+
+impl Seen {
+    fn extend(&self, ids: impl ExactSizeIterator<Item = WindowId>) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() + ids.len() > SEEN_WINDOWS {
+            seen.clear();
+        }
+        seen.extend(ids);
+    }
+
+    /// A window that is not there is gone if it was ever seen, and unknown if not.
+    fn judge(&self, error: PortError) -> PortError {
+        match error {
+            PortError::WindowGone(id) => {
+                let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if seen.contains(&id) { PortError::WindowGone(id) } else { PortError::UnknownWindow(id) }
+            }
+            other => other,
+        }
+    }
 }
 
 /// What the thread for windows owns.
 struct Desk {
     link: Link,
-    seen: HashSet<WindowId>,
+    seen: Seen,
 }
 
 impl Desk {
     fn list(&mut self) -> Result<Listing, Trouble> {
         self.link.drain()?;
         let listing = listing::read(&self.link)?;
-        if self.seen.len() + listing.windows.len() > SEEN_WINDOWS {
-            self.seen.clear();
-        }
         self.seen.extend(listing.windows.iter().map(|listed| listed.window.id));
         Ok(listing)
-    }
-
-    /// A window that is not there: gone if it was ever seen.
-    fn missing(&self, error: Trouble) -> Trouble {
-        match error {
-            Trouble::Port(PortError::WindowGone(id)) if !self.seen.contains(&id) => {
-                PortError::UnknownWindow(id).into()
-            }
-            other => other,
-        }
     }
 }
 
@@ -95,13 +114,16 @@ impl X11 {
     /// started as the [`guard`] at the first input.
     pub fn new(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Self {
         let silent = PortError::DesktopNotResponding;
-        let desk = Worker::new("x11-windows", Arc::clone(&source), silent.clone(), |environment| {
-            Ok(Desk { link: Link::open(environment)?, seen: HashSet::new() })
+        let seen = Seen::default();
+        let known = seen.clone();
+        let desk = Worker::new("x11-windows", Arc::clone(&source), silent.clone(), move |environment| {
+            Ok(Desk { link: Link::open(environment)?, seen: known.clone() })
         });
+        let camera = Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, Camera::open);
         let input = Worker::new("x11-input", Arc::clone(&source), silent, move |environment| {
             Input::open(environment, &program)
         });
-        Self { source, desk, input, watcher: Mutex::new(None) }
+        Self { source, desk, input, camera, seen, watcher: Mutex::new(None) }
     }
 
     /// Waits until `window` is in front, or until it has the focus and does not come to the front.
@@ -156,9 +178,9 @@ impl Windows for X11 {
         let begun = Instant::now();
         let ask = move |desk: &mut Desk, _: &_, _: &_| {
             let listing = desk.list()?;
-            windows::activate::ask(&desk.link, &listing, window).map_err(|error| desk.missing(error))
+            windows::activate::ask(&desk.link, &listing, window)
         };
-        let asked = self.desk.run(&Stop::new(), false, ask).await?;
+        let asked = self.desk.run(&Stop::new(), false, ask).await.map_err(|error| self.seen.judge(error))?;
         if asked.before == Standing::InFront {
             return Ok(());
         }
@@ -205,5 +227,17 @@ impl Pointer for X11 {
         let click = click.clone();
         let work = move |input: &mut Input, pulse: &_, stop: &_| pointer::click(input, pulse, &click, stop);
         self.input.run(stop, false, work).await
+    }
+}
+
+#[async_trait]
+impl Screen for X11 {
+    async fn displays(&self) -> Result<Vec<Display>, PortError> {
+        self.desk.run(&Stop::new(), false, |desk, _, _| screen::displays(&desk.link)).await
+    }
+
+    async fn capture(&self, target: CaptureTarget, stop: &Stop) -> Result<Capture, PortError> {
+        let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(target);
+        self.camera.run(stop, true, work).await.map_err(|error| self.seen.judge(error))
     }
 }

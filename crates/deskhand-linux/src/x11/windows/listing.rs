@@ -26,6 +26,8 @@ pub(in crate::x11) struct Listing {
     pub(in crate::x11) managed: bool,
     /// The whole desktop.
     pub(in crate::x11) root: Rect,
+    /// Every child of the root that shows pixels and is on the screen, listed or not, with its area, lowest first.
+    pub(in crate::x11) stack: Vec<(XWindow, Rect)>,
 }
 
 /// One top-level window.
@@ -157,7 +159,9 @@ pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
     }
     mark_focused(link, &roots, &mut windows)?;
     find_parents(&mut windows, &properties);
-    Ok(Listing { windows, managed: roots.managed.is_some(), root: roots.area })
+    let shown = |child: &XWindow| places.get(child).filter(|place| place.viewable && place.shows_pixels);
+    let stack = roots.children.iter().filter_map(|child| Some((*child, shown(child)?.outer()))).collect();
+    Ok(Listing { windows, managed: roots.managed.is_some(), root: roots.area, stack })
 }
 
 /// Reads one child of the root that is in no listing, such as an invisible window that only takes input; `None` if
