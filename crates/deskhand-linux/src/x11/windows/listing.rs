@@ -142,7 +142,7 @@ pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
             let top_place = places.get(&top).unwrap_or(place);
             let pid = pids.get(&(id & !mask)).copied().or_else(|| properties.local_pid(&host));
             Some(Listed {
-                window: describe(id, place, top_place, top != id, properties, pid),
+                window: describe(id, place, top_place, known.contains(&id), properties, pid),
                 top,
                 top_area: top_place.outer(),
                 viewable: place.viewable,
@@ -172,8 +172,7 @@ pub(in crate::x11) fn read_other(link: &Link, id: XWindow) -> Result<Option<List
     let pids = read_pids(link, &[id])?;
     let (Some(place), Some(properties)) = (places.get(&id), properties.get(&id)) else { return Ok(None) };
     let client_base = id & !link.x.setup().resource_id_mask;
-    let mut window = describe(id, place, place, false, properties, pids.get(&client_base).copied());
-    window.kind = WindowKind::Popup;
+    let window = describe(id, place, place, false, properties, pids.get(&client_base).copied());
     Ok(Some(Listed {
         window,
         top: id,
@@ -335,13 +334,11 @@ fn read_tops(link: &Link, clients: &[XWindow]) -> Result<HashMap<XWindow, XWindo
     Ok(tops)
 }
 
+/// What is no client and no frame is placed past the window manager, or is the window manager's own (a menu).
 /// Helpers that clients keep off the screen or one pixel small are nothing that a person sees.
 fn is_popup(place: &Place, desktop: Rect) -> bool {
     let visible = place.area.intersection(&desktop);
-    place.override_redirect
-        && place.viewable
-        && place.shows_pixels
-        && visible.is_some_and(|part| part.width > 1 && part.height > 1)
+    place.viewable && place.shows_pixels && visible.is_some_and(|part| part.width > 1 && part.height > 1)
 }
 
 /// Leaves out what lets every click through: overlays that show something and are no part of any application.
@@ -400,7 +397,7 @@ fn describe(
     id: XWindow,
     place: &Place,
     top: &Place,
-    carried: bool,
+    client: bool,
     properties: &Properties,
     pid: Option<u32>,
 ) -> Window {
@@ -408,13 +405,12 @@ fn describe(
     let frame = match properties.decoration {
         Some(decoration) => visible_frame(place.area, decoration, shadow),
         // A window manager that does not say how wide its frame is.
-        None if carried => top.outer(),
+        None if client => top.outer(),
         None => visible_frame(place.area, Extents::even(place.border), shadow),
     };
-    let popup = place.override_redirect && !carried;
     let kind = match properties.kind {
         Some(kind @ (WindowKind::Desktop | WindowKind::Dock)) => kind,
-        _ if popup => WindowKind::Popup,
+        _ if !client => WindowKind::Popup,
         Some(kind) => kind,
         None if properties.transient_for.is_some() => WindowKind::Dialog,
         None => WindowKind::Normal,
