@@ -145,6 +145,7 @@ mod tests {
     fn two_keys_at_once_or_none_are_refused() {
         assert!(read(&["a", "b"]).starts_with("argument `keys`: expected modifiers and one key"));
         assert!(read(&[]).starts_with("argument `keys`: expected at least one key"));
-        assert!(read(&["ctrl+ +"]).contains("expected key names"));
+        assert!(read(&["ctrl+ +"]).contains("expected modifiers and one key"));
+        assert!(read(&["ctrl+"]).contains("[Ctrl] +") && read(&[""]).contains("expected key names"));
     }
 }

@@ -220,13 +220,11 @@ mod tests {
 
     fn granted(ticket: &mut Ticket) -> bool {
         // A ticket that has its turn is ready at the first poll.
-        ticket.turn.as_mut().is_none_or(|turn| match turn.try_recv() {
-            Ok(()) => {
-                ticket.turn = None;
-                true
-            }
-            Err(_) => false,
-        })
+        let granted = ticket.turn.as_mut().is_none_or(|turn| turn.try_recv().is_ok());
+        if granted {
+            ticket.turn = None;
+        }
+        granted
     }
 
     impl Ticket {

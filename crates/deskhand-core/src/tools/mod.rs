@@ -280,7 +280,7 @@ mod tests {
             assert_eq!(schema["type"], "object", "{}", tool.spec.name);
             assert_eq!(schema["additionalProperties"], false, "{}", tool.spec.name);
             let text = schema.to_string();
-            for word in ["$ref", "$schema", "anyOf", "\"null\"", "\"title\"", "uint"] {
+            for word in ["$ref", "$schema", "anyOf", "\"null\"", "\"title\":\"", "uint"] {
                 assert!(!text.contains(word), "{}: {word} in {text}", tool.spec.name);
             }
             for (name, property) in schema["properties"].as_object().into_iter().flatten() {

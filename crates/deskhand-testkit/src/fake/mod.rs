@@ -1,0 +1,328 @@
+//! A desktop that exists only in memory, made from a short text.
+//!
+//! ```text
+//! window 1 "Editor" app=editor pid=100 800x600+100+50 focused
+//!   push button "Save" @10,10 80x30 changes=3
+//!   check box "Wrap" @10,50 80x20
+//!   label "ready"
+//!   text "Body" @10,80 400x200 text="abc" focused
+//! window 2 "Cover" app=other pid=200 100x100+120+70
+//! ```
+//!
+//! Windows stand from back to front; element frames are relative to their window. Words after the name: states
+//! (`focused`, `checked`, `disabled`, `hidden`), `text="…"`, `value=n..m=v`, and how the element behaves: `dead` (its action
+//! claims to work and does nothing), `refuses` (its action answers false), `silent` (works without a visible change), `changes=n`
+//! (its action renames element n of the window), `opens="Title"` (its action opens a window), `no-editable-text`.
+
+mod accessibility;
+mod input;
+mod parse;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deskhand_core::desktop::{
+    Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, Health, Hit,
+    InstalledApp, LaunchRequest, Launched, Node, Pixels, PortError, RunningApp, Screen, Stop, Text, Value,
+    Window, WindowId, Windows,
+};
+use deskhand_core::geometry::{Point, Rect};
+use tokio::sync::{broadcast, watch};
+
+/// The fake desktop. Cheap to clone; all clones are one desktop.
+#[derive(Clone, Debug)]
+pub struct FakeDesktop {
+    state: Arc<Mutex<State>>,
+    changes: broadcast::Sender<Change>,
+    windows_changed: Arc<watch::Sender<u64>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) windows: Vec<FakeWindow>,
+    pub(crate) pointer: Point,
+    /// What reached the desktop, in order.
+    pub(crate) journal: Vec<String>,
+    pub(crate) frozen: Vec<u32>,
+    pub(crate) key_time: Duration,
+    pub(crate) grabbed: bool,
+    next_window: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FakeWindow {
+    pub(crate) window: Window,
+    pub(crate) elements: Vec<FakeElement>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FakeElement {
+    pub(crate) node: Node,
+    pub(crate) frame: Option<Rect>,
+    pub(crate) text: Option<Text>,
+    pub(crate) value: Option<Value>,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) gone: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Behaviour {
+    pub(crate) dead: bool,
+    pub(crate) refuses: bool,
+    pub(crate) changes: Option<usize>,
+    pub(crate) opens: Option<String>,
+}
+
+impl FakeDesktop {
+    /// Makes a desktop.
+    ///
+    /// # Panics
+    /// If the text does not follow the format above.
+    pub fn new(text: &str) -> Self {
+        let windows = parse::windows(text);
+        let next_window = windows.iter().map(|window| window.window.id.0).max().unwrap_or(0) + 1;
+        let state = State {
+            windows,
+            pointer: Point::new(0, 0),
+            journal: Vec::new(),
+            frozen: Vec::new(),
+            key_time: Duration::ZERO,
+            grabbed: false,
+            next_window,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            changes: broadcast::channel(256).0,
+            windows_changed: Arc::new(watch::channel(0).0),
+        }
+    }
+
+    /// The ports of this desktop.
+    pub fn desktop(&self) -> Desktop {
+        Desktop {
+            windows: Arc::new(self.clone()),
+            screen: Arc::new(self.clone()),
+            accessibility: Arc::new(self.clone()),
+            pointer: Arc::new(self.clone()),
+            keyboard: Arc::new(self.clone()),
+            apps: Arc::new(self.clone()),
+            health: Arc::new(self.clone()),
+        }
+    }
+
+    /// What reached the desktop so far; forgets it.
+    pub fn take_journal(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().journal)
+    }
+
+    /// Removes an element from its application, as a program does that rebuilds its window.
+    pub fn remove_element(&self, window: u64, index: usize) {
+        let id = {
+            let mut state = self.lock();
+            let element = &mut state.window_mut(window).elements[index];
+            element.gone = true;
+            element.node.id.clone()
+        };
+        self.tell(id, ChangeKind::Children);
+    }
+
+    /// Renames an element, as a program does by itself.
+    pub fn rename_element(&self, window: u64, index: usize, name: &str) {
+        let id = {
+            let mut state = self.lock();
+            let element = &mut state.window_mut(window).elements[index];
+            name.clone_into(&mut element.node.name);
+            element.node.id.clone()
+        };
+        self.tell(id, ChangeKind::Name);
+    }
+
+    /// Closes a window.
+    pub fn close_window(&self, window: u64) {
+        self.lock().windows.retain(|other| other.window.id.0 != window);
+        self.windows_changed.send_modify(|number| *number += 1);
+    }
+
+    /// Opens a window of process `pid` in front.
+    pub fn open_window(&self, title: &str, pid: u32) {
+        self.lock().open(title, pid);
+        self.windows_changed.send_modify(|number| *number += 1);
+    }
+
+    /// Stops or continues a process: a stopped one answers nothing on the accessibility bus.
+    pub fn freeze(&self, pid: u32, frozen: bool) {
+        let mut state = self.lock();
+        state.frozen.retain(|other| *other != pid);
+        if frozen {
+            state.frozen.push(pid);
+        }
+    }
+
+    /// Makes each key take so long, so that typing can be stopped in the middle.
+    pub fn set_key_time(&self, time: Duration) {
+        self.lock().key_time = time;
+    }
+
+    /// Pretends that another program holds the pointer.
+    pub fn set_grabbed(&self, grabbed: bool) {
+        self.lock().grabbed = grabbed;
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tell(&self, element: ElementId, kind: ChangeKind) {
+        // No receiver is a desktop that nobody watches.
+        let _ = self.changes.send(Change { element, kind });
+    }
+}
+
+impl State {
+    pub(crate) fn window_mut(&mut self, id: u64) -> &mut FakeWindow {
+        match self.windows.iter_mut().find(|window| window.window.id.0 == id) {
+            Some(window) => window,
+            None => panic!("the test names window {id}, which is not there"),
+        }
+    }
+
+    pub(crate) fn open(&mut self, title: &str, pid: u32) {
+        let id = self.next_window;
+        self.next_window += 1;
+        let text = format!("window {id} {title:?} app=fake pid={pid} 300x200+50+50");
+        self.windows.extend(parse::windows(&text));
+    }
+
+    /// The windows as the port tells them.
+    fn list(&self) -> Vec<Window> {
+        let place = |(z, window): (usize, &FakeWindow)| Window { z: z as u32, ..window.window.clone() };
+        self.windows.iter().enumerate().map(place).collect()
+    }
+
+    fn top_at(&self, point: Point) -> Option<Window> {
+        self.list().into_iter().rev().find(|window| !window.minimized && window.frame.contains(point))
+    }
+}
+
+#[async_trait]
+impl Windows for FakeDesktop {
+    async fn list(&self) -> Result<Vec<Window>, PortError> {
+        Ok(self.lock().list())
+    }
+
+    async fn hit_test(&self, point: Point) -> Result<Hit, PortError> {
+        let state = self.lock();
+        Ok(Hit { window: state.top_at(point), grabbed: state.grabbed })
+    }
+
+    async fn activate(&self, id: WindowId) -> Result<(), PortError> {
+        {
+            let mut state = self.lock();
+            let place = state.windows.iter().position(|window| window.window.id == id);
+            let place = place.ok_or(PortError::WindowGone(id))?;
+            if state.windows[place].window.focused && place + 1 == state.windows.len() {
+                return Ok(());
+            }
+            // A window that may not be covered, as panels may not, stays in front.
+            let window = state.windows.remove(place);
+            let top =
+                state.windows.iter().filter(|other| !other.window.title.contains("always on top")).count();
+            state.windows.insert(top, window);
+            for other in &mut state.windows {
+                other.window.focused = other.window.id == id;
+            }
+            state.journal.push(format!("activate {id}"));
+        }
+        self.windows_changed.send_modify(|number| *number += 1);
+        Ok(())
+    }
+
+    async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {
+        Ok(self.windows_changed.subscribe())
+    }
+}
+
+#[async_trait]
+impl Screen for FakeDesktop {
+    async fn displays(&self) -> Result<Vec<Display>, PortError> {
+        let frame = Rect::new(0, 0, 1920, 1080);
+        Ok(vec![Display { display: 0, name: "fake".to_owned(), frame, scale: 1.0, primary: true }])
+    }
+
+    async fn capture(&self, target: CaptureTarget, _: &Stop) -> Result<Capture, PortError> {
+        let frame = match target {
+            CaptureTarget::Region(frame) => frame,
+            CaptureTarget::Window(id) => {
+                let windows = self.lock().list();
+                let window =
+                    windows.into_iter().find(|window| window.id == id).ok_or(PortError::WindowGone(id))?;
+                if window.minimized {
+                    return Err(PortError::CaptureFailed("the window is minimised".to_owned()));
+                }
+                window.frame
+            }
+        };
+        let rgba = [200, 100, 50, 255].repeat((frame.width * frame.height) as usize);
+        let pixels = Pixels { width: frame.width, height: frame.height, rgba };
+        Ok(Capture { pixels, frame, stale: false })
+    }
+}
+
+#[async_trait]
+impl Apps for FakeDesktop {
+    async fn running(&self) -> Result<Vec<RunningApp>, PortError> {
+        let mut apps: HashMap<String, Vec<u32>> = HashMap::new();
+        for window in self.lock().list() {
+            apps.entry(window.app).or_default().extend(window.pid);
+        }
+        let mut apps: Vec<_> =
+            apps.into_iter().map(|(name, pids)| RunningApp { name, desktop_id: None, pids }).collect();
+        apps.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(apps)
+    }
+
+    async fn installed(&self) -> Result<Vec<InstalledApp>, PortError> {
+        Ok(vec![InstalledApp { name: "Editor".to_owned(), desktop_id: "editor".to_owned() }])
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<Launched, PortError> {
+        let pid = {
+            let mut state = self.lock();
+            let pid = 1000 + u32::try_from(state.windows.len()).unwrap_or(0);
+            if !matches!(request.app.as_str(), "false" | "editor") {
+                return Err(PortError::AppGone(request.app.clone()));
+            }
+            state.journal.push(format!("launch {}", request.app));
+            match request.app.as_str() {
+                "false" => return Ok(Launched { pid: 1, name: "false".to_owned() }),
+                _ => state.open("New editor", pid),
+            }
+            pid
+        };
+        self.windows_changed.send_modify(|number| *number += 1);
+        Ok(Launched { pid, name: request.app.clone() })
+    }
+
+    async fn exited(&self, pid: u32) -> Option<i32> {
+        (pid == 1).then_some(1)
+    }
+
+    async fn descends_from(&self, pid: u32, ancestor: u32) -> bool {
+        pid == ancestor
+    }
+
+    async fn end(&self, pid: u32, force: bool) -> Result<Ended, PortError> {
+        self.lock().windows.retain(|window| window.window.pid != Some(pid));
+        self.windows_changed.send_modify(|number| *number += 1);
+        Ok(if force { Ended::Killed } else { Ended::Exited })
+    }
+}
+
+#[async_trait]
+impl Health for FakeDesktop {
+    async fn checks(&self) -> Vec<Check> {
+        Vec::new()
+    }
+}
