@@ -118,9 +118,9 @@ impl Driver for Engine {
 /// Why a call was asked to stop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    ByDeadline = 1,
-    ByCaller,
-    BySessionEnd,
+    Deadline = 1,
+    Caller,
+    SessionEnd,
 }
 
 /// A call that has its place in the queue.
@@ -149,9 +149,9 @@ impl Admitted {
         tokio::select! {
             biased;
             done = &mut handler => return settle(tool, done),
-            () = cancel.cancelled() => ask(Asked::ByCaller),
-            () = session.ended.cancelled() => ask(Asked::BySessionEnd),
-            () = tokio::time::sleep_until(deadline) => ask(Asked::ByDeadline),
+            () = cancel.cancelled() => ask(Asked::Caller),
+            () = session.ended.cancelled() => ask(Asked::SessionEnd),
+            () = tokio::time::sleep_until(deadline) => ask(Asked::Deadline),
         }
         let outcome = match tokio::time::timeout(GRACE, handler).await {
             Ok(done) => settle(tool, done),
@@ -163,7 +163,7 @@ impl Admitted {
                     .with_details(serde_json::json!({"delivery": "uncertain"})))
             }
         };
-        let by_deadline = asked.load(Ordering::Relaxed) == Asked::ByDeadline as u8;
+        let by_deadline = asked.load(Ordering::Relaxed) == Asked::Deadline as u8;
         outcome.map_err(|error| match error.code {
             Code::Cancelled if by_deadline => {
                 let message = format!("no answer within {} ms: {}", timeout.as_millis(), error.message);

@@ -107,7 +107,7 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
 /// How far writing came within its step.
 enum Written {
     Judged(EffectReport),
-    Typed(Typed),
+    Typed(Box<Typed>),
 }
 
 pub(super) async fn into_element_whole(
@@ -147,7 +147,7 @@ async fn into_element(context: &Context, arguments: &Arguments, element: Element
     }
     let before = read_text(context, &element).await?;
     let window = element.window.clone();
-    keyboard(context, arguments, window, Some(element), before).await.map(Written::Typed)
+    keyboard(context, arguments, window, Some(element), before).await.map(|typed| Written::Typed(Box::new(typed)))
 }
 
 /// Writes through the accessibility interfaces and reads back. `None`: the element cannot, or did not.
@@ -248,7 +248,7 @@ async fn into_focus(context: &Context, arguments: &Arguments) -> Result<Written>
         Some(element) => read_text(context, element).await?,
         None => None,
     };
-    keyboard(context, arguments, window, element, before).await.map(Written::Typed)
+    keyboard(context, arguments, window, element, before).await.map(|typed| Written::Typed(Box::new(typed)))
 }
 
 /// The element that has the focus in `window`, if its tree tells.
