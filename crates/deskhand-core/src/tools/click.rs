@@ -8,7 +8,8 @@ use serde::Deserialize;
 use super::target::{self, Aim, Element, Place, Space};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
-    Action, Button, Click, Details, Interfaces, Modifier, PortError, State, Window, WindowId, WindowKind,
+    Action, Button, Click, Details, ElementId, Interfaces, Modifier, PortError, State, Window, WindowId,
+    WindowKind,
 };
 use crate::effect::{Delivery, Effect, EffectReport, Observer, Route, Target};
 use crate::engine::Context;
@@ -251,27 +252,36 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
     if arguments.delivery == Some(Delivery::Background) {
         return click_place_in_background(context, arguments, window, at).await;
     }
-    let owner = match &window {
-        Some(window) => {
-            raise(context, window, !window.frame.contains(at)).await?;
-            target::require_uncovered(context, window, at, true).await?;
-            context
-                .session()
-                .newest_snapshot(window.id)
-                .ok()
-                .and_then(|s| s.nodes.first().map(|n| n.id.owner.clone()))
-        }
-        None => None,
-    };
     let under = match window {
-        Some(window) => Some(window),
+        Some(window) => {
+            raise(context, &window, !window.frame.contains(at)).await?;
+            target::require_uncovered(context, &window, at, true).await?;
+            Some(window)
+        }
         None => context.desktop().windows.hit_test(at).await?.window,
     };
-    let target = Target { owner: owner.as_ref(), element: None, window: under.as_ref() };
+    let element = match &under {
+        Some(window) => element_under(context, window, at).await,
+        None => None,
+    };
+    let target = Target {
+        owner: element.as_ref().map(|element| &element.owner),
+        element: element.as_ref(),
+        window: under.as_ref(),
+    };
     let observer = Observer::start(context, target).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
     context.delivered(delivered, "clicks")?;
     Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window: under })
+}
+
+/// How long a click at a point may be delayed by asking what lies there: it is wanted as evidence only.
+const UNDER_WAIT: Duration = Duration::from_millis(100);
+
+/// The element at a point, if its application tells soon.
+async fn element_under(context: &Context, window: &Window, at: Point) -> Option<ElementId> {
+    let asked = context.desktop().accessibility.element_at(window, at);
+    tokio::time::timeout(UNDER_WAIT, asked).await.ok()?.ok()?
 }
 
 async fn click_place_in_background(

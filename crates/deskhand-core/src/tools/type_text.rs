@@ -147,7 +147,9 @@ async fn into_element(context: &Context, arguments: &Arguments, element: Element
     }
     let before = read_text(context, &element).await?;
     let window = element.window.clone();
-    keyboard(context, arguments, window, Some(element), before).await.map(|typed| Written::Typed(Box::new(typed)))
+    keyboard(context, arguments, window, Some(element), before)
+        .await
+        .map(|typed| Written::Typed(Box::new(typed)))
 }
 
 /// Writes through the accessibility interfaces and reads back. `None`: the element cannot, or did not.
