@@ -10,3 +10,37 @@ pub mod health;
 pub mod private;
 mod process;
 pub mod x11;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use deskhand_core::desktop::{Check, Desktop, Windows};
+use futures_util::future::BoxFuture;
+
+use accessibility::AtSpi;
+use apps::LinuxApps;
+use environment::EnvironmentSource;
+use health::{LinuxHealth, Probe};
+use x11::X11;
+
+/// The desktop that `source` leads to. `program` is our own executable, which adapters execute for their helpers.
+///
+/// No I/O: displays and buses are connected to, and a private desktop is started, by the first call that needs them.
+pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop {
+    let x11 = Arc::new(X11::new(Arc::clone(&source), program));
+    let accessibility = Arc::new(AtSpi::new(Arc::clone(&source)));
+    let windows = Arc::clone(&x11) as Arc<dyn Windows>;
+    let subsystems = vec![
+        ("x11", probe(&x11, X11::checks)),
+        ("accessibility", probe(&accessibility, AtSpi::checks)),
+    ];
+    Desktop {
+        screen: Arc::clone(&x11) as _,
+        pointer: Arc::clone(&x11) as _,
+        keyboard: x11,
+        accessibility,
+        apps: Arc::new(LinuxApps::new(Arc::clone(&source), Arc::clone(&windows))),
+        windows,
+        health: Arc::new(LinuxHealth::new(source, subsystems)),
+    }
+}
