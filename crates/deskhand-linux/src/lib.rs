@@ -7,6 +7,7 @@ pub mod accessibility;
 pub mod apps;
 pub mod environment;
 pub mod health;
+mod not_yet;
 pub mod private;
 mod process;
 pub mod x11;
@@ -14,8 +15,7 @@ pub mod x11;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use deskhand_core::desktop::{Check, Desktop, Windows};
-use futures_util::future::BoxFuture;
+use deskhand_core::desktop::{Desktop, Windows};
 
 use accessibility::AtSpi;
 use apps::LinuxApps;
@@ -30,14 +30,18 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
     let x11 = Arc::new(X11::new(Arc::clone(&source), program));
     let accessibility = Arc::new(AtSpi::new(Arc::clone(&source)));
     let windows = Arc::clone(&x11) as Arc<dyn Windows>;
-    let subsystems = vec![
-        ("x11", probe(&x11, X11::checks)),
-        ("accessibility", probe(&accessibility, AtSpi::checks)),
-    ];
+    let tree: Probe = {
+        let accessibility = Arc::clone(&accessibility);
+        Box::new(move || {
+            let accessibility = Arc::clone(&accessibility);
+            Box::pin(async move { accessibility.checks().await })
+        })
+    };
+    let subsystems = vec![("accessibility", tree)];
     Desktop {
         screen: Arc::clone(&x11) as _,
-        pointer: Arc::clone(&x11) as _,
-        keyboard: x11,
+        pointer: x11,
+        keyboard: Arc::new(not_yet::NotYet),
         accessibility,
         apps: Arc::new(LinuxApps::new(Arc::clone(&source), Arc::clone(&windows))),
         windows,
