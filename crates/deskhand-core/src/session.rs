@@ -105,21 +105,25 @@ impl Session {
         })
     }
 
-    /// The newest snapshot of `window`.
+    /// The newest snapshot of `window` that the caller has seen.
     ///
     /// # Errors
     /// `stale_snapshot` if there is none.
     pub fn newest_snapshot(&self, window: WindowId) -> Result<Arc<Snapshot>> {
-        self.lock().snapshots.iter().rev().find(|snapshot| snapshot.window.id == window).cloned().ok_or_else(
-            || {
+        self.lock()
+            .snapshots
+            .iter()
+            .rev()
+            .find(|snapshot| snapshot.seen && snapshot.window.id == window)
+            .cloned()
+            .ok_or_else(|| {
                 Error::new(
                     Code::StaleSnapshot,
                     format!(
                         "this session has no snapshot of window {window}; take one with get_window_state"
                     ),
                 )
-            },
-        )
+            })
     }
 
     /// Remembers which part of the screen a picture showed, so that points in it can be given back.

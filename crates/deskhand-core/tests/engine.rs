@@ -265,7 +265,9 @@ not_supported: [0] frame "Mixer" holds no value that could be set
 async fn bad_arguments_name_the_field_and_what_was_expected() {
     let script = editor();
     let cases = [
-        (r#"click {}"#, "argument `element_index`: missing"),
+        (r#"click {}"#, "argument `element_index`: missing; expected `element_index` or `query`"),
+        (r#"click {"window_id": 1, "query": {}}"#, "argument `query`: expected `role`, `name` or `value`"),
+        (r#"click {"window_id": 1, "query": {"label": "x"}}"#, "argument `query.label`: unknown field"),
         (
             r#"click {"window_id": "one", "element_index": 1}"#,
             "argument `window_id`: invalid type: string \"one\"",
@@ -586,4 +588,36 @@ async fn an_action_answers_in_few_bytes() {
     let answer = script.call(&call).await.unwrap();
     let bytes = answer.text.len() + answer.structured.to_string().len();
     assert!(bytes <= 600, "{bytes}: {}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_acts_in_one_call_and_refuses_what_is_ambiguous() {
+    let transcript = editor()
+        .run(
+            r#"
+click {"window_id": 1, "query": {"role": "button", "name": "sav"}}
+type_text {"window_id": 1, "query": {"value": "abc"}, "text": "d"}
+click {"window_id": 1, "query": {"role": "button"}}
+click {"window_id": 1, "query": {"name": "sav", "exact": true}}
+click {"window_id": 1, "element_index": 1}
+"#,
+        )
+        .await;
+    assert_transcript(
+        &transcript,
+        r#"
+> click {"window_id": 1, "query": {"role": "button", "name": "sav"}}
+confirmed by ax_action: [4] name changed
+  * use push button "Save"
+> type_text {"window_id": 1, "query": {"value": "abc"}, "text": "d"}
+confirmed by ax_text: "abc" → "abcd"
+  * write "Body"
+> click {"window_id": 1, "query": {"role": "button"}}
+ambiguous: several elements of snapshot s3 match, nothing was done: [1] button "Save", [3] button "Print", [6] button "Silent"
+> click {"window_id": 1, "query": {"name": "sav", "exact": true}}
+element_not_found: none of the 7 elements of window 1 matches; nothing was done
+> click {"window_id": 1, "element_index": 1}
+stale_snapshot: this session has no snapshot of window 1; take one with get_window_state
+"#,
+    );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::target::{self, Aim, Element, Place, Space};
+use super::target::{self, Aim, Element, Place, QueryArgument, Space};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
     Action, Button, Click, Details, ElementId, Interfaces, Modifier, PortError, State, Window, WindowId,
@@ -31,6 +31,8 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Element, by its number in the newest snapshot of the window.
     element_index: Option<u32>,
+    /// Element, by what it is called, instead of its number; refused if several match.
+    query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     snapshot_id: Option<String>,
     /// Point, instead of an element.
@@ -55,6 +57,7 @@ impl Arguments {
         Aim {
             window_id: self.window_id,
             element_index: self.element_index,
+            query: self.query.clone(),
             snapshot_id: self.snapshot_id.clone(),
             x: self.x,
             y: self.y,
@@ -100,7 +103,7 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
 }
 
 async fn deliver(arguments: &Arguments, context: &Context) -> Result<Done> {
-    if arguments.element_index.is_some() {
+    if arguments.aim().is_element() {
         let element = target::element(context, &arguments.aim()).await?;
         click_element(context, arguments, element).await
     } else {
@@ -303,7 +306,8 @@ async fn click_place_in_background(
     let found = accessibility.element_at(&window, at).await?;
     let found = found.ok_or_else(|| no_background("the window tells no element at that point"))?;
     let node = accessibility.probe(&found).await?;
-    let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: vec![node.clone()] };
+    let snapshot =
+        Snapshot { id: String::new(), window: window.clone(), nodes: vec![node.clone()], seen: false };
     let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node };
     element.require_enabled()?;
     let observer = observe(context, &element).await;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::target::{self, Aim};
+use super::target::{self, Aim, QueryArgument};
 use super::{Spec, Surface, Tool};
 use crate::desktop::WindowId;
 use crate::effect::{Effect, EffectReport, Observer, Route, Target};
@@ -19,7 +19,9 @@ pub(super) struct Arguments {
     /// Window of the element.
     window_id: Option<WindowId>,
     /// Element, by its number in the newest snapshot of the window.
-    element_index: u32,
+    element_index: Option<u32>,
+    /// Element, by what it is called, instead of its number; refused if several match.
+    query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     snapshot_id: Option<String>,
     /// Name of the action, as the tree lists it.
@@ -30,7 +32,8 @@ impl Arguments {
     fn aim(&self) -> Aim {
         Aim {
             window_id: self.window_id,
-            element_index: Some(self.element_index),
+            element_index: self.element_index,
+            query: self.query.clone(),
             snapshot_id: self.snapshot_id.clone(),
             ..Aim::default()
         }

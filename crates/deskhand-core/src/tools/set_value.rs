@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::click;
-use super::target::{self, Aim, Element};
+use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
 use super::{Spec, Surface, Tool};
 use crate::desktop::{Chord, Key, PortError, State, WindowId};
@@ -74,7 +74,9 @@ pub(super) struct Arguments {
     /// Window of the element.
     window_id: Option<WindowId>,
     /// Element, by its number in the newest snapshot of the window.
-    element_index: u32,
+    element_index: Option<u32>,
+    /// Element, by what it is called, instead of its number; refused if several match.
+    query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     snapshot_id: Option<String>,
     /// Number for sliders, text for fields, true or false for check boxes, the entry's name for combo boxes.
@@ -87,7 +89,8 @@ impl Arguments {
     fn aim(&self) -> Aim {
         Aim {
             window_id: self.window_id,
-            element_index: Some(self.element_index),
+            element_index: self.element_index,
+            query: self.query.clone(),
             snapshot_id: self.snapshot_id.clone(),
             ..Aim::default()
         }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desktop::{Details, ElementId, Node, PortError, State, Window, WindowId, WindowKind};
+use super::window_state::{MAX_NODES, TREE_BUDGET};
+use crate::desktop::{Details, ElementId, Node, PortError, State, TreeRequest, Window, WindowId, WindowKind};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
 use crate::session::PictureOf;
-use crate::tree::{Snapshot, is_interactive, is_item, quote, spoken};
+use crate::tree::{Query, Snapshot, is_interactive, is_item, quote, spoken};
 
 /// Space of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,11 +25,38 @@ pub(crate) enum Space {
     Image,
 }
 
+/// Names an element by what a person sees, instead of by its number.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QueryArgument {
+    /// Role, as outlines spell it.
+    role: Option<String>,
+    /// Part of the name.
+    name: Option<String>,
+    /// Part of the text or value.
+    value: Option<String>,
+    /// Names and texts must be equal as a whole, case included.
+    exact: Option<bool>,
+}
+
+impl QueryArgument {
+    fn query(&self) -> Query {
+        Query {
+            role: self.role.clone(),
+            name: self.name.clone(),
+            value: self.value.clone(),
+            any: None,
+            exact: self.exact.unwrap_or(false),
+        }
+    }
+}
+
 /// The arguments that name a target, as tools share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Aim {
     pub(crate) window_id: Option<WindowId>,
     pub(crate) element_index: Option<u32>,
+    pub(crate) query: Option<QueryArgument>,
     pub(crate) snapshot_id: Option<String>,
     pub(crate) x: Option<f64>,
     pub(crate) y: Option<f64>,
@@ -38,6 +66,12 @@ pub(crate) struct Aim {
 impl Aim {
     /// Checks that the arguments name one target, an element or a point.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.query.is_some() {
+            if self.x.is_some() || self.y.is_some() {
+                return Err(Error::argument("query", "give an element or a point, not both"));
+            }
+            return self.check_element();
+        }
         match (self.element_index, self.x, self.y) {
             (Some(_), None, None) => self.check_element(),
             (None, Some(x), Some(y)) => self.check_point(x, y),
@@ -46,12 +80,27 @@ impl Aim {
             (Some(_), ..) => Err(Error::argument("element_index", "give an element or a point, not both")),
             (None, None, None) => Err(Error::argument(
                 "element_index",
-                "missing; expected `element_index` with `window_id`, or `x` and `y`",
+                "missing; expected `element_index` or `query` with `window_id`, or `x` and `y`",
             )),
         }
     }
 
+    /// Whether the arguments name an element.
+    pub(crate) const fn is_element(&self) -> bool {
+        self.element_index.is_some() || self.query.is_some()
+    }
+
     pub(crate) fn check_element(&self) -> Result<()> {
+        if let Some(query) = &self.query {
+            if self.element_index.is_some() || self.snapshot_id.is_some() {
+                return Err(Error::argument("query", "give an element's number or a query, not both"));
+            }
+            if query.role.is_none() && query.name.is_none() && query.value.is_none() {
+                return Err(Error::argument("query", "expected `role`, `name` or `value` in it"));
+            }
+        } else if self.element_index.is_none() {
+            return Err(Error::argument("element_index", "missing; expected `element_index` or `query`"));
+        }
         if self.space.is_some() {
             return Err(Error::argument("space", "belongs to a point, not to an element"));
         }
@@ -176,6 +225,9 @@ impl Element {
 
 /// Finds the element that `aim` names, and makes sure that it still is the one that the snapshot showed.
 pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
+    if let (Some(query), Some(window)) = (&aim.query, aim.window_id) {
+        return queried(context, window, &query.query()).await;
+    }
     let index = aim.element_index.ok_or_else(|| Error::argument("element_index", "missing"))?;
     let snapshot = match (&aim.snapshot_id, aim.window_id) {
         (Some(id), window) => {
@@ -208,6 +260,64 @@ pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
         return Err(Error::new(Code::StaleSnapshot, message));
     }
     Ok(Element { snapshot, index, window, node })
+}
+
+/// Characters of a text that a query looks through.
+const QUERY_TEXT: usize = 4000;
+/// Candidates of an ambiguous query that are listed.
+const CANDIDATES: usize = 12;
+
+/// Finds the one element of a window that `query` names, in a reading of its own.
+async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<Element> {
+    let window = context.window(window).await?;
+    let accessibility = &context.desktop().accessibility;
+    let request = TreeRequest { max_nodes: MAX_NODES, budget: TREE_BUDGET, text_limit: QUERY_TEXT };
+    let tree = accessibility.tree(&window, &request, context.stop()).await?;
+    let places: Vec<u32> =
+        (0u32..).zip(&tree.nodes).filter(|(_, node)| !query.excludes(node)).map(|(place, _)| place).collect();
+    let mut details = vec![None; places.len()];
+    if query.needs_details() {
+        let ids: Vec<_> = places.iter().map(|&place| tree.nodes[place as usize].id.clone()).collect();
+        details = accessibility.details(&window, &ids, QUERY_TEXT, false, context.stop()).await?;
+    }
+    let matching = places.iter().zip(&details);
+    let mut found: Vec<u32> = matching
+        .filter(|(place, details)| query.matches(&tree.nodes[**place as usize], details.as_ref()))
+        .map(|(place, _)| *place)
+        .collect();
+    let is_shown = |place: &u32| tree.nodes[*place as usize].states.has(State::Showing);
+    // What a person sees comes before what closed menus and other tabs hold.
+    if found.iter().any(is_shown) {
+        found.retain(is_shown);
+    }
+    let elements = tree.nodes.len();
+    let snapshot =
+        context.session().keep(|id| Snapshot { id, window: window.clone(), nodes: tree.nodes, seen: false });
+    let element = |index: u32| {
+        let node = snapshot.nodes[index as usize].clone();
+        Element { snapshot: Arc::clone(&snapshot), index, window: window.clone(), node }
+    };
+    match found.as_slice() {
+        [only] => Ok(element(*only)),
+        [] => {
+            let message =
+                format!("none of the {elements} elements of window {} matches; nothing was done", window.id);
+            Err(Error::new(Code::ElementNotFound, message))
+        }
+        several => {
+            let names: Vec<_> =
+                several.iter().take(CANDIDATES).map(|&index| element(index).describe()).collect();
+            let more = several.len().saturating_sub(CANDIDATES);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let message = format!(
+                "several elements of snapshot {} match, nothing was done: {}{more}",
+                snapshot.id,
+                names.join(", ")
+            );
+            let details = serde_json::json!({"snapshot_id": snapshot.id, "candidates": several});
+            Err(Error::new(Code::Ambiguous, message).with_details(details))
+        }
+    }
 }
 
 /// A point of the screen, and the window that it was meant for.

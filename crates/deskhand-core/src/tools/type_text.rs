@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::click::{focus_element, name_of};
-use super::target::{self, Aim, Element};
+use super::target::{self, Aim, Element, QueryArgument};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
     Chord, Details, Key, Modifier, PortError, State, Text, TreeRequest, Window, WindowId, WindowKind,
@@ -38,6 +38,8 @@ pub(super) struct Arguments {
     pub(super) window_id: Option<WindowId>,
     /// Element to type into, by its number in the newest snapshot of the window; without it, the one that has the focus.
     pub(super) element_index: Option<u32>,
+    /// Element, by what it is called, instead of its number; refused if several match.
+    pub(super) query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     pub(super) snapshot_id: Option<String>,
     /// Replace what is there instead of inserting.
@@ -54,6 +56,7 @@ impl Arguments {
         Aim {
             window_id: self.window_id,
             element_index: self.element_index,
+            query: self.query.clone(),
             snapshot_id: self.snapshot_id.clone(),
             ..Aim::default()
         }
@@ -78,19 +81,19 @@ fn check(arguments: &Arguments) -> Result<()> {
         return Err(Error::argument("text", message));
     }
     crate::settings::within("delay_ms", arguments.delay_ms, &(0..=MAX_DELAY_MS))?;
-    match arguments.element_index {
-        Some(_) => arguments.aim().check_element(),
-        None if arguments.snapshot_id.is_some() => {
+    match arguments.aim().is_element() {
+        true => arguments.aim().check_element(),
+        false if arguments.snapshot_id.is_some() => {
             Err(Error::argument("snapshot_id", "belongs to an `element_index`"))
         }
-        None => Ok(()),
+        false => Ok(()),
     }
 }
 
 async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
     let written = context
         .act(async {
-            if arguments.element_index.is_some() {
+            if arguments.aim().is_element() {
                 let element = target::element(&context, &arguments.aim()).await?;
                 into_element(&context, &arguments, element).await
             } else {
@@ -268,7 +271,7 @@ async fn focused_element(context: &Context, window: &Window) -> Result<Option<El
         return Ok(None);
     };
     let node = tree.nodes[place].clone();
-    let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: tree.nodes };
+    let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: tree.nodes, seen: false };
     let index = u32::try_from(place).unwrap_or(u32::MAX);
     Ok(Some(Element { snapshot: snapshot.into(), index, window: window.clone(), node }))
 }

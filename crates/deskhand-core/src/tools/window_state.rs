@@ -280,7 +280,7 @@ async fn read_tree(context: &Context, arguments: &Arguments, state: &mut WindowS
     state.hidden = selection.hidden;
     state.truncated |= selection.left_out > 0;
     let window = state.window.clone();
-    let snapshot = context.session().keep(|id| Snapshot { id, window, nodes });
+    let snapshot = context.session().keep(|id| Snapshot { id, window, nodes, seen: true });
     state.snapshot_id = Some(snapshot.id.clone());
     Ok(())
 }

@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub window: Window,
     /// All elements, shown or not: an element's index is its place here.
     pub nodes: Vec<Node>,
+    /// Whether the caller was shown it, so that its numbers are the ones that they mean.
+    pub seen: bool,
 }
 
 /// The children of each node, in order, for trees whose nodes know only their parents.
