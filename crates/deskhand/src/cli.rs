@@ -1,0 +1,208 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use deskhand_core::driver::Profile;
+use deskhand_linux::private::{PrivateOptions, Size};
+
+/// Lets AI agents use a Linux desktop: see the screen, read the element tree, point, click, type, and prove what
+/// happened.
+#[derive(Debug, Parser)]
+#[command(name = "deskhand", version, propagate_version = false, disable_help_subcommand = true)]
+#[command(after_help = "DESKHAND_LOG=error|warn|info|debug|trace|off says how much goes to stderr (warn).")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve one agent over MCP on stdin and stdout
+    Mcp {
+        #[command(flatten)]
+        desktop: DesktopArgs,
+        /// Which tools are listed; the others can be called all the same
+        #[arg(long, value_enum, default_value_t = ProfileArg::Default)]
+        profile: ProfileArg,
+    },
+    /// Call one tool and print its answer
+    ///
+    /// Exit code: 0 it worked, 1 the tool answered an error, 2 the command line was wrong.
+    Call(CallArgs),
+    /// List the tools, or describe one
+    Tools {
+        /// Describe this tool
+        #[arg(conflicts_with = "markdown")]
+        name: Option<String>,
+        /// Print JSON, as tools/list would
+        #[arg(long)]
+        json: bool,
+        /// Which tools are listed
+        #[arg(long, value_enum, default_value_t = ProfileArg::Default, conflicts_with_all = ["name", "markdown"])]
+        profile: ProfileArg,
+        /// Print docs/tools.md
+        #[arg(long, hide = true, conflicts_with = "json")]
+        markdown: bool,
+    },
+    /// Private desktops
+    #[command(subcommand)]
+    Desktop(DesktopCommand),
+    /// Say what works here, what is missing, and the command that mends it
+    ///
+    /// Exit code: 0 if an agent can work here, 1 if not.
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print how to connect a client
+    McpConfig {
+        /// The client
+        #[arg(value_enum)]
+        client: Client,
+        /// Give the agent a desktop of its own
+        #[arg(long)]
+        private: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DesktopArgs {
+    /// Work on a desktop of its own, started when it is first needed, instead of yours
+    #[arg(long, value_name = "WxH", num_args = 0..=1, default_missing_value = "1920x1080")]
+    pub(crate) private: Option<Size>,
+    /// Programs on the private desktop see your home folder instead of an empty one
+    #[arg(long, requires = "private")]
+    pub(crate) keep_home: bool,
+}
+
+impl DesktopArgs {
+    pub(crate) fn private(&self) -> Option<PrivateOptions> {
+        self.private.map(|size| PrivateOptions { size, keep_home: self.keep_home })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// Its arguments as a JSON object; - reads them from stdin
+    pub(crate) arguments: Option<String>,
+    /// Write the picture of the answer to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the structured part of the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Work on a desktop of its own, which ends with the call, instead of yours
+    // With `=`, or the tool's name would be taken for a size.
+    #[arg(long, value_name = "WxH", num_args = 0..=1, require_equals = true, default_missing_value = "1920x1080")]
+    pub(crate) private: Option<Size>,
+    /// Programs on the private desktop see your home folder instead of an empty one
+    #[arg(long, requires = "private")]
+    pub(crate) keep_home: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DesktopCommand {
+    /// Run a command on a private desktop, which ends with it
+    Run {
+        /// Size of the desktop in pixels
+        #[arg(long, value_name = "WxH", default_value_t)]
+        size: Size,
+        /// The command sees your home folder instead of an empty one
+        #[arg(long)]
+        keep_home: bool,
+        /// The command and its arguments
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ProfileArg {
+    /// The small set that serves nearly every task
+    Default,
+    /// All tools
+    Full,
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Default => Self::Default,
+            ProfileArg::Full => Self::Full,
+        }
+    }
+}
+
+/// A program that agents run in.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Client {
+    ClaudeCode,
+    Codex,
+    Vscode,
+}
+
+/// Reads the command line; prints help, version or what is wrong and ends the process if that is what it asks for.
+pub(crate) fn parse() -> Cli {
+    Cli::parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn private_takes_a_size_or_none() {
+        for (line, expected) in [
+            ("deskhand mcp", None),
+            ("deskhand mcp --private", Some((1920, 1080))),
+            ("deskhand mcp --private 800x600 --profile full", Some((800, 600))),
+            ("deskhand mcp --private --profile full", Some((1920, 1080))),
+        ] {
+            let Ok(Command::Mcp { desktop, .. }) = parsed(line) else { panic!("{line}") };
+            assert_eq!(desktop.private.map(|size| (size.width, size.height)), expected, "{line}");
+        }
+        let Ok(Command::Call(call)) = parsed("deskhand call --private screenshot") else { panic!() };
+        assert_eq!((call.tool.as_str(), call.private), ("screenshot", Some(Size::default())));
+    }
+
+    #[test]
+    fn flags_that_do_not_fit_are_refused() {
+        for (line, part) in [
+            ("deskhand mcp --keep-home", "--private"),
+            ("deskhand mcp --private 1x", "WIDTHxHEIGHT"),
+            ("deskhand mcp --json", "--json"),
+            ("deskhand doctor --private", "--private"),
+            ("deskhand tools click --profile full", "--profile"),
+            ("deskhand desktop run", "COMMAND"),
+            ("deskhand mcp-config emacs", "claude-code"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_flags() {
+        let Ok(Command::Desktop(DesktopCommand::Run { command, .. })) = parsed("deskhand desktop run -- ls --size 1")
+        else {
+            panic!()
+        };
+        assert_eq!(command, ["ls", "--size", "1"]);
+    }
+}

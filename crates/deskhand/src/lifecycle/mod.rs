@@ -1,0 +1,123 @@
+//! What ends the process: a signal, a broken output, the client's end.
+
+mod ancestors;
+mod client;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use client::Client;
+
+/// Cancels `shutdown` when one of them happens. (The end of the input is seen by who reads it.)
+///
+/// # Errors
+/// When signals cannot be had.
+pub(crate) fn watch(shutdown: &CancellationToken, client: Client) -> io::Result<()> {
+    on_signal(shutdown)?;
+    on_broken_output(shutdown.clone());
+    tokio::spawn(client.watch(shutdown.clone()));
+    Ok(())
+}
+
+/// Cancels `token` at SIGTERM, SIGINT or SIGHUP.
+///
+/// # Errors
+/// When signals cannot be had.
+pub(crate) fn on_signal(token: &CancellationToken) -> io::Result<()> {
+    let hangup_ignored = ignores_hangup();
+    let mut signals = vec![signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    if !hangup_ignored {
+        signals.push(signal(SignalKind::hangup())?);
+    }
+    for mut signal in signals {
+        let token = token.clone();
+        tokio::spawn(async move {
+            signal.recv().await;
+            tracing::debug!("ended by a signal");
+            token.cancel();
+        });
+    }
+    Ok(())
+}
+
+/// Whether the process was started with SIGHUP ignored (nohup): it is then meant to outlive its terminal.
+fn ignores_hangup() -> bool {
+    const SIGHUP: u32 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+    mask & (1 << (SIGHUP - 1)) != 0
+}
+
+/// Watches stdout for the moment at which nobody can read it any more, so that it need not be found out by writing.
+fn on_broken_output(shutdown: CancellationToken) {
+    let registered = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| {
+        // READABLE is in it because that is how the kernel's hang-up of a socket is passed on.
+        AsyncFd::with_interest(fd, Interest::READABLE | Interest::ERROR)
+    });
+    match registered {
+        Ok(output) => drop(tokio::spawn(async move {
+            broken(&output).await;
+            tracing::debug!("nobody reads the output");
+            shutdown.cancel();
+        })),
+        // A file cannot be watched, and does not break.
+        Err(error) => tracing::debug!(%error, "the output is not watched"),
+    }
+}
+
+/// Resolves when the other end of `output` is closed.
+async fn broken(output: &AsyncFd<OwnedFd>) {
+    loop {
+        let Ok(mut guard) = output.ready(Interest::READABLE | Interest::ERROR).await else {
+            // The runtime ends.
+            return std::future::pending().await;
+        };
+        // A peer that only closed its sending half may still read: that is `is_read_closed`, and not enough.
+        if guard.ready().is_write_closed() || guard.ready().is_error() {
+            return;
+        }
+        guard.clear_ready();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn watched(fd: OwnedFd) -> AsyncFd<OwnedFd> {
+        AsyncFd::with_interest(fd, Interest::READABLE | Interest::ERROR).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_pipe_breaks_when_its_reader_closes() {
+        let (reader, writer) = io::pipe().unwrap();
+        let output = watched(writer.into());
+        let watching = tokio::spawn(async move { broken(&output).await });
+        tokio::task::yield_now().await;
+        assert!(!watching.is_finished());
+        drop(reader);
+        tokio::time::timeout(Duration::from_secs(10), watching).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_socket_breaks_when_it_is_closed_and_not_when_it_is_half_closed() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let output = watched(ours.into());
+        let watching = tokio::spawn(async move { broken(&output).await });
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        // The half-close has been seen once the runtime has polled its events.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(!watching.is_finished());
+        drop(theirs);
+        tokio::time::timeout(Duration::from_secs(10), watching).await.unwrap().unwrap();
+    }
+}
