@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_command_keeps_its_own_flags() {
-        let Ok(Command::Desktop(DesktopCommand::Run { command, .. })) = parsed("deskhand desktop run -- ls --size 1")
+        let Ok(Command::Desktop(DesktopCommand::Run { command, .. })) =
+            parsed("deskhand desktop run -- ls --size 1")
         else {
             panic!()
         };

@@ -1,5 +1,5 @@
 //! The deskhand program: reads the command line and puts the parts together.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod cli;
 mod commands;

@@ -19,8 +19,7 @@ pub(crate) fn run(arguments: CallArgs) -> io::Result<ExitCode> {
         Ok(object) => object,
         Err(reason) => return Ok(super::fail(super::USAGE, reason)),
     };
-    let private =
-        arguments.private.map(|size| PrivateOptions { size, keep_home: arguments.keep_home });
+    let private = arguments.private.map(|size| PrivateOptions { size, keep_home: arguments.keep_home });
     let outcome = super::runtime()?.block_on(call(arguments.tool, object, private))?;
     match outcome {
         Ok(answer) => show(&answer, arguments.json, arguments.out.as_deref()),

@@ -22,7 +22,9 @@ fn snippet(client: Client, program: &Path, private: bool) -> String {
             "# Run this:\nclaude mcp add deskhand -- {} {}\n\n# or put this into .mcp.json of a project:\n{}\n",
             shell_word(&path),
             arguments.join(" "),
-            pretty(&json!({"mcpServers": {"deskhand": {"type": "stdio", "command": path, "args": arguments}}})),
+            pretty(
+                &json!({"mcpServers": {"deskhand": {"type": "stdio", "command": path, "args": arguments}}})
+            ),
         ),
         // A JSON string is a TOML string: TOML took its escapes from there.
         Client::Codex => format!(
@@ -59,7 +61,10 @@ mod tests {
     fn snippets_name_the_program() {
         let program = Path::new("/opt/my tools/deskhand");
         let claude = snippet(Client::ClaudeCode, program, true);
-        assert!(claude.contains("claude mcp add deskhand -- '/opt/my tools/deskhand' mcp --private\n"), "{claude}");
+        assert!(
+            claude.contains("claude mcp add deskhand -- '/opt/my tools/deskhand' mcp --private\n"),
+            "{claude}"
+        );
         let codex = snippet(Client::Codex, program, false);
         assert!(codex.contains("command = \"/opt/my tools/deskhand\"\nargs = [\"mcp\"]\n"), "{codex}");
         let code = snippet(Client::Vscode, program, false);

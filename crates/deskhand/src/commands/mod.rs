@@ -22,8 +22,12 @@ pub(crate) fn run(command: Command) -> ExitCode {
     let result = match command {
         Command::Mcp { desktop, profile } => mcp::run(desktop.private(), profile.into()),
         Command::Call(arguments) => call::run(arguments),
-        Command::Tools { name, json, profile, markdown } => tools::run(name.as_deref(), json, profile.into(), markdown),
-        Command::Desktop(DesktopCommand::Run { size, keep_home, command }) => desktop::run(size, keep_home, command),
+        Command::Tools { name, json, profile, markdown } => {
+            tools::run(name.as_deref(), json, profile.into(), markdown)
+        }
+        Command::Desktop(DesktopCommand::Run { size, keep_home, command }) => {
+            desktop::run(size, keep_home, command)
+        }
         Command::Doctor { json } => doctor::run(json),
         Command::McpConfig { client, private } => mcp_config::run(client, private),
     };

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
-use deskhand_core::driver::{Profile, ToolListing};
 use crate::wiring::listing;
+use deskhand_core::driver::{Profile, ToolListing};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn run(name: Option<&str>, json: bool, profile: Profile, markdown: bool) -> io::Result<ExitCode> {
@@ -89,7 +89,11 @@ fn document() -> String {
             text.push_str("\n| argument | type | |\n| --- | --- | --- |\n");
         }
         for argument in arguments {
-            let name = if argument.required { format!("**`{}`**", argument.path) } else { format!("`{}`", argument.path) };
+            let name = if argument.required {
+                format!("**`{}`**", argument.path)
+            } else {
+                format!("`{}`", argument.path)
+            };
             let row = [name, cell(&argument.kind), cell(&argument.description)].join(" | ");
             let _ = writeln!(text, "| {row} |");
         }
@@ -135,9 +139,11 @@ fn collect(schema: &Map<String, Value>, prefix: &str, found: &mut Vec<Argument>)
 /// The type in words: with its choices, bounds and default.
 fn kind(property: &Value) -> String {
     let mut kind = match (&property["enum"], &property["type"]) {
-        (Value::Array(choices), _) => {
-            choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)).collect::<Vec<_>>().join(" | ")
-        }
+        (Value::Array(choices), _) => choices
+            .iter()
+            .map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned))
+            .collect::<Vec<_>>()
+            .join(" | "),
         (_, Value::String(name)) if name == "array" => format!("array of {}", kind(&property["items"])),
         (_, Value::String(name)) => name.clone(),
         (_, Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
@@ -154,7 +160,10 @@ fn kind(property: &Value) -> String {
     }
     if !property["default"].is_null() {
         let default = &property["default"];
-        kind.push_str(&format!(", default {}", default.as_str().map_or_else(|| default.to_string(), str::to_owned)));
+        kind.push_str(&format!(
+            ", default {}",
+            default.as_str().map_or_else(|| default.to_string(), str::to_owned)
+        ));
     }
     kind
 }

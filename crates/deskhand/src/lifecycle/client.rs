@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::ancestors::{Process, line_to_client};
+use super::descriptor::watched;
 
 /// A parent that ends this soon after our start only passed us on: a shell that starts something in the background, or
 /// the middle of a double fork.
@@ -80,7 +80,7 @@ impl Watched {
     /// Waits for the process's end. `false`: it cannot be seen.
     async fn end(self) -> bool {
         // A pidfd is readable once its process has ended.
-        match AsyncFd::with_interest(self.pidfd, Interest::READABLE) {
+        match watched(self.pidfd, Interest::READABLE) {
             Ok(pidfd) => pidfd.readable().await.is_ok(),
             Err(error) => {
                 tracing::debug!(%error, "a process cannot be watched");

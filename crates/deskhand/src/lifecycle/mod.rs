@@ -2,6 +2,7 @@
 
 mod ancestors;
 mod client;
+mod descriptor;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,7 +59,7 @@ fn ignores_hangup() -> bool {
 fn on_broken_output(shutdown: CancellationToken) {
     let registered = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| {
         // READABLE is in it because that is how the kernel's hang-up of a socket is passed on.
-        AsyncFd::with_interest(fd, Interest::READABLE | Interest::ERROR)
+        descriptor::watched(fd, Interest::READABLE | Interest::ERROR)
     });
     match registered {
         Ok(output) => drop(tokio::spawn(async move {
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     fn watched(fd: OwnedFd) -> AsyncFd<OwnedFd> {
-        AsyncFd::with_interest(fd, Interest::READABLE | Interest::ERROR).unwrap()
+        descriptor::watched(fd, Interest::READABLE | Interest::ERROR).unwrap()
     }
 
     #[tokio::test]
