@@ -54,11 +54,6 @@ pub(crate) fn mint_session() -> SessionId {
     SessionId::new(&format!("mcp-{}-{:x}", std::process::id(), started.as_nanos()))
 }
 
-/// The tools there are.
-pub(crate) fn listing(_profile: Profile) -> Vec<ToolListing> {
-    Vec::new()
-}
-
 impl Wiring {
     /// What works on the desktop.
     pub(crate) async fn checks(&self) -> Vec<Check> {
@@ -75,11 +70,13 @@ struct NoTools;
 
 impl Driver for NoTools {
     fn tools(&self, profile: Profile) -> Later<'_, Result<Vec<ToolListing>, Error>> {
-        Box::pin(async move { Ok(listing(profile)) })
+        Box::pin(async move { Ok(deskhand_core::tools::listing(profile)) })
     }
 
     fn submit(&self, call: Call) -> Later<'static, Outcome> {
-        Box::pin(async move { Err(Error::new(Code::UnknownTool, format!("there is no tool {}", call.tool))) })
+        Box::pin(async move {
+            Err(Error::new(Code::DesktopUnavailable, format!("{} is not wired yet", call.tool)))
+        })
     }
 
     fn end_session(&self, _session: SessionId) -> Later<'_, ()> {

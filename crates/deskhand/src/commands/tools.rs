@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
-use crate::wiring::listing;
 use deskhand_core::driver::{Profile, ToolListing};
+use deskhand_core::tools::listing;
 use serde_json::{Map, Value, json};
 
 pub(crate) fn run(name: Option<&str>, json: bool, profile: Profile, markdown: bool) -> io::Result<ExitCode> {

@@ -125,7 +125,7 @@ mod tests {
                     pid,
                     parent: words[1].parse().unwrap(),
                     name: words[2].to_owned(),
-                    arguments: words[2..].iter().map(|word| (*word).to_owned()).collect(),
+                    arguments: words[3..].iter().map(|word| (*word).to_owned()).collect(),
                 })
             })
         };

@@ -57,10 +57,7 @@ fn ignores_hangup() -> bool {
 
 /// Watches stdout for the moment at which nobody can read it any more, so that it need not be found out by writing.
 fn on_broken_output(shutdown: CancellationToken) {
-    let registered = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| {
-        // READABLE is in it because that is how the kernel's hang-up of a socket is passed on.
-        descriptor::watched(fd, Interest::READABLE | Interest::ERROR)
-    });
+    let registered = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| descriptor::watched(fd, BROKEN));
     match registered {
         Ok(output) => drop(tokio::spawn(async move {
             broken(&output).await;
@@ -72,18 +69,21 @@ fn on_broken_output(shutdown: CancellationToken) {
     }
 }
 
+/// What a broken output raises: a pipe an error, a socket a hang-up, which is passed on to those who wait to write. (Who
+/// waits to read is also told of a peer that only closed its sending half, and may still read.)
+const BROKEN: Interest = Interest::WRITABLE.add(Interest::ERROR);
+
 /// Resolves when the other end of `output` is closed.
 async fn broken(output: &AsyncFd<OwnedFd>) {
     loop {
-        let Ok(mut guard) = output.ready(Interest::READABLE | Interest::ERROR).await else {
+        let Ok(mut guard) = output.ready(BROKEN).await else {
             // The runtime ends.
             return std::future::pending().await;
         };
-        // A peer that only closed its sending half may still read: that is `is_read_closed`, and not enough.
         if guard.ready().is_write_closed() || guard.ready().is_error() {
             return;
         }
-        guard.clear_ready();
+        guard.clear_ready(); // it can be written to: no news
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn watched(fd: OwnedFd) -> AsyncFd<OwnedFd> {
-        descriptor::watched(fd, Interest::READABLE | Interest::ERROR).unwrap()
+        descriptor::watched(fd, BROKEN).unwrap()
     }
 
     #[tokio::test]
