@@ -4,10 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use deskhand_core::call::Call;
-use deskhand_core::desktop::Check;
-use deskhand_core::driver::{Profile, ToolListing};
-use deskhand_core::{Code, Driver, Error, Outcome, SessionId};
+use deskhand_core::desktop::{Check, Health};
+use deskhand_core::{Driver, Engine, Host, SessionId};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
 
@@ -17,6 +15,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The engine on a desktop, and what has to be ended with it.
 pub(crate) struct Wiring {
     pub(crate) driver: Arc<dyn Driver>,
+    health: Arc<dyn Health>,
     private: Option<Arc<PrivateSource>>,
 }
 
@@ -30,8 +29,16 @@ impl Wiring {
             Some(private) => Arc::clone(private) as _,
             None => Arc::new(Arc::new(SessionEnvironment::from_variables(std::env::vars_os().collect()))),
         };
-        let driver = engine(source, program);
-        Ok(Self { driver, private })
+        let desktop = deskhand_linux::desktop(source, program);
+        let health = Arc::clone(&desktop.health);
+        let host = Host { settings_file: settings_file(), call_timeout: None, version: VERSION.to_owned() };
+        let driver = Arc::new(Engine::new(desktop, host));
+        Ok(Self { driver, health, private })
+    }
+
+    /// What works on the desktop.
+    pub(crate) async fn checks(&self) -> Vec<Check> {
+        self.health.checks().await
     }
 
     /// Ends the private desktop, if there is one, and waits for that a bounded time.
@@ -54,34 +61,9 @@ pub(crate) fn mint_session() -> SessionId {
     SessionId::new(&format!("mcp-{}-{:x}", std::process::id(), started.as_nanos()))
 }
 
-impl Wiring {
-    /// What works on the desktop.
-    pub(crate) async fn checks(&self) -> Vec<Check> {
-        Vec::new()
-    }
+/// `$XDG_CONFIG_HOME/deskhand/config.json`, or the same below `~/.config`.
+fn settings_file() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let configuration = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(configuration.join("deskhand").join("config.json"))
 }
-
-fn engine(_source: Arc<dyn EnvironmentSource>, _program: PathBuf) -> Arc<dyn Driver> {
-    Arc::new(NoTools)
-}
-
-/// Stands where the engine will.
-struct NoTools;
-
-impl Driver for NoTools {
-    fn tools(&self, profile: Profile) -> Later<'_, Result<Vec<ToolListing>, Error>> {
-        Box::pin(async move { Ok(deskhand_core::tools::listing(profile)) })
-    }
-
-    fn submit(&self, call: Call) -> Later<'static, Outcome> {
-        Box::pin(async move {
-            Err(Error::new(Code::DesktopUnavailable, format!("{} is not wired yet", call.tool)))
-        })
-    }
-
-    fn end_session(&self, _session: SessionId) -> Later<'_, ()> {
-        Box::pin(async {})
-    }
-}
-
-type Later<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
