@@ -621,3 +621,17 @@ stale_snapshot: this session has no snapshot of window 1; take one with get_wind
 "#,
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_click_on_a_row_selects_it() {
+    let script = Script::new(
+        "window 1 \"List\" pid=1 400x300+0+0\n  list item \"A\" @0,0 400x20 selectable\n  list item \"B\" @0,20 400x20 \
+         selectable\n  list item \"C\" @0,40 400x20\n",
+    );
+    script.call(r#"get_window_state {"window_id": 1}"#).await.unwrap();
+    let answer = script.call(r#"click {"window_id": 1, "element_index": 2}"#).await.unwrap();
+    assert_eq!(answer.text, "confirmed by ax_selection: [2] list item \"B\" is selected");
+    // What cannot be selected without the pointer is clicked with it.
+    let answer = script.call(r#"click {"window_id": 1, "element_index": 3}"#).await.unwrap();
+    assert_eq!(answer.structured["route"], "pointer");
+}

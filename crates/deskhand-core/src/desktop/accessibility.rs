@@ -310,6 +310,12 @@ pub trait Accessibility: Send + Sync {
     /// As [`Accessibility::do_action`].
     async fn select_child(&self, container: &ElementId, child: u32) -> Result<bool, PortError>;
 
+    /// Selects `element` in the container that holds it, and only it.
+    ///
+    /// # Errors
+    /// As [`Accessibility::do_action`].
+    async fn select(&self, element: &ElementId) -> Result<bool, PortError>;
+
     /// Brings the element into view, if the toolkit can.
     ///
     /// # Errors

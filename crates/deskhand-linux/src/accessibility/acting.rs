@@ -179,6 +179,29 @@ impl Target<'_> {
         self.act(SELECTION, "SelectChild", &(child,)).await
     }
 
+    /// Selects the element in the container that holds it. Its place there is asked for: what was read of a table
+    /// may be the visible part only.
+    pub(super) async fn select(&self) -> Result<bool, PortError> {
+        let what = "the place of an element";
+        let until = Instant::now() + ROUND_TRIP;
+        let object = self.element.object.as_ref();
+        let (place, parent) = tokio::join!(
+            self.app.ask_for::<i32, _>(self.bus, object, ACCESSIBLE, "GetIndexInParent", &(), until),
+            self.app.ask(self.bus, object, PROPERTIES, "Get", &(ACCESSIBLE, "Parent"), until),
+        );
+        let failed = |failure: Failure| match failure {
+            Failure::Object(_) => PortError::ElementGone,
+            failure => self.app.port_error(&failure, what),
+        };
+        let place = place.map_err(failed)?;
+        let parent = parent.map_err(failed)?;
+        let parent = parent.body().deserialize::<Value<'_>>().ok().and_then(|value| wire::element_in(&value));
+        match (u32::try_from(place), parent) {
+            (Ok(place), Some(parent)) => Target { element: &parent, ..*self }.select_child(place).await,
+            _ => Err(PortError::NotSupported("the element has no place in a container".to_owned())),
+        }
+    }
+
     /// Waits for one answer of the application: everything that it sent before has been applied then.
     pub(super) async fn fence(bus: &Bus, app: &App) -> Result<(), PortError> {
         if app.still_frozen(bus).await {

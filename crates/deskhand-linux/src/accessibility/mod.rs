@@ -287,6 +287,11 @@ impl Accessibility for AtSpi {
         Target { bus: &bus, app: &app, element: container }.select_child(child).await
     }
 
+    async fn select(&self, element: &ElementId) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.select().await
+    }
+
     async fn scroll_into_view(&self, element: &ElementId) -> Result<bool, PortError> {
         /// AT-SPI's "anywhere in view".
         const ANYWHERE: u32 = 6;

@@ -225,6 +225,29 @@ impl Accessibility for FakeDesktop {
         Err(PortError::NotSupported("no selection".to_owned()))
     }
 
+    async fn select(&self, element: &ElementId) -> Result<bool, PortError> {
+        {
+            let mut state = self.lock();
+            let selected = state.element_mut(element)?;
+            if !selected.node.states.has(State::Selectable) {
+                return Err(PortError::NotSupported("no selection".to_owned()));
+            }
+            let parent = selected.node.parent;
+            let window =
+                state.windows.iter_mut().find(|window| window.elements.iter().any(|e| e.node.id == *element));
+            for other in window.into_iter().flat_map(|window| &mut window.elements) {
+                if other.node.parent == parent {
+                    let states = other.node.states;
+                    let is = other.node.id == *element;
+                    other.node.states =
+                        if is { states.with(State::Selected) } else { states.without(State::Selected) };
+                }
+            }
+        }
+        self.tell(element.clone(), ChangeKind::State(State::Selected, true));
+        Ok(true)
+    }
+
     async fn scroll_into_view(&self, _: &ElementId) -> Result<bool, PortError> {
         Ok(false)
     }

@@ -185,6 +185,7 @@ fn plain_word<'a>(
         "focused" => node.states = node.states.with(State::Focused),
         "checked" => node.states = node.states.with(State::Checked),
         "multi-line" => node.states = node.states.with(State::MultiLine),
+        "selectable" => node.states = node.states.with(State::Selectable),
         "hidden" => node.states = node.states.without(State::Showing),
         "disabled" => node.states = node.states.without(State::Enabled).without(State::Sensitive),
         "dead" => element.behaviour.dead = true,
