@@ -8,12 +8,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deskhand_core::desktop::{Button, CaptureTarget, Click, Pointer, Screen, Stop, WindowId, Windows};
+use deskhand_core::desktop::{
+    Button, CaptureTarget, Chord, Click, Key, Keyboard, Modifier, Pointer, Screen, Stop, WindowId, Windows,
+};
 use deskhand_core::geometry::{Point, Rect};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
-use deskhand_linux::x11::X11;
+use deskhand_linux::x11::{X11, guard};
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(guard::SUBCOMMAND) {
+        let variables = std::env::vars_os().collect::<BTreeMap<_, _>>();
+        return guard::run(&SessionEnvironment::from_variables(variables), &mut |_, _| {});
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(run()));
     match result {
@@ -91,6 +97,24 @@ async fn perform(x11: &X11, command: &str) -> Result<String, Box<dyn Error>> {
                 std::fs::write(file, [head.as_bytes(), &capture.pixels.rgba].concat())?;
             }
             format!("{took:?} {:?} {} stale={}", capture.pixels, capture.frame, capture.stale)
+        }
+        "type" => format!("{:?}", x11.type_text(rest, Duration::ZERO, &stop).await?),
+        "slowly" => {
+            let (delay, text) = rest.split_once(' ').ok_or("a delay in milliseconds and a text")?;
+            format!("{:?}", x11.type_text(text, Duration::from_millis(delay.parse()?), &stop).await?)
+        }
+        "press" => {
+            let mut names: Vec<&str> = rest.split('+').collect();
+            let key = names.pop().filter(|key| !key.is_empty()).map(|key| Key(key.to_owned()));
+            let modifiers = names.into_iter().filter_map(|name| match name {
+                "shift" => Some(Modifier::Shift),
+                "ctrl" => Some(Modifier::Ctrl),
+                "alt" => Some(Modifier::Alt),
+                "super" => Some(Modifier::Super),
+                _ => None,
+            });
+            let chord = Chord { modifiers: modifiers.collect(), key };
+            format!("{:?}", x11.press(&chord, 1, Duration::from_millis(10), &stop).await?)
         }
         "sleep" => {
             tokio::time::sleep(Duration::from_millis(u64::try_from(number(0)?)?)).await;

@@ -1,9 +1,12 @@
 //! A connection to the display server, and how its failures are told.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use deskhand_core::desktop::PortError;
 use deskhand_core::geometry::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use x11rb::connection::Connection;
 use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
 use x11rb::protocol::xproto::{ConnectionExt as _, Window as XWindow};
@@ -80,6 +83,14 @@ impl Link {
     pub(super) fn sync(&self) -> Result<(), Trouble> {
         self.x.get_input_focus()?.reply()?;
         Ok(())
+    }
+
+    /// Waits until events have arrived, but not longer than `time`.
+    pub(super) fn await_events(&self, time: Duration) {
+        let mut sockets = [PollFd::from_borrowed_fd(self.x.stream().as_fd(), PollFlags::IN)];
+        let time = Timespec::try_from(time).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
+        // Broken off by a signal or an error: callers look at the connection and the clock again anyway.
+        let _ = poll(&mut sockets, Some(&time));
     }
 
     /// Throws away the events that have arrived: what the server sends unasked (a changed keymap) must not pile up.

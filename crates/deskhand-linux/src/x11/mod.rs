@@ -6,8 +6,11 @@
 
 mod authority;
 mod connection;
+mod devices;
+mod fence;
 pub mod guard;
 mod input;
+mod keyboard;
 mod pointer;
 mod screen;
 mod windows;
@@ -20,14 +23,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Capture, CaptureTarget, Click, Delivered, Display, Hit, Pointer, PortError, Screen, Stop, Window,
-    WindowId, Windows,
+    Capture, CaptureTarget, Chord, Click, Delivered, Display, Hit, Keyboard, Pointer, PortError, Screen,
+    Stop, Window, WindowId, Windows,
 };
 use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use connection::{Link, Trouble};
+use guard::Guard;
 use input::Input;
 use screen::Camera;
 use windows::activate::Standing;
@@ -59,6 +63,7 @@ pub struct X11 {
     desk: Worker<Desk>,
     input: Worker<Input>,
     camera: Worker<Camera>,
+    guard: Guard,
     seen: Seen,
     watcher: Mutex<Option<Watcher>>,
 }
@@ -120,10 +125,17 @@ impl X11 {
             Ok(Desk { link: Link::open(environment)?, seen: known.clone() })
         });
         let camera = Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, Camera::open);
+        let guard = Guard::new(program);
+        let guarded = guard.clone();
         let input = Worker::new("x11-input", Arc::clone(&source), silent, move |environment| {
-            Input::open(environment, &program)
+            Input::open(environment, &guarded)
         });
-        Self { source, desk, input, camera, seen, watcher: Mutex::new(None) }
+        Self { source, desk, input, camera, guard, seen, watcher: Mutex::new(None) }
+    }
+
+    /// The guard, for other parts of the program that change something which must not outlive us.
+    pub fn guard(&self) -> Guard {
+        self.guard.clone()
     }
 
     /// Waits until `window` is in front, or until it has the focus and does not come to the front.
@@ -239,5 +251,30 @@ impl Screen for X11 {
     async fn capture(&self, target: CaptureTarget, stop: &Stop) -> Result<Capture, PortError> {
         let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(target);
         self.camera.run(stop, true, work).await.map_err(|error| self.seen.judge(error))
+    }
+}
+
+#[async_trait]
+impl Keyboard for X11 {
+    async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError> {
+        let text = text.to_owned();
+        let work = move |input: &mut Input, pulse: &_, stop: &_| {
+            keyboard::typing::type_text(input, pulse, &text, delay, stop)
+        };
+        self.input.run(stop, false, work).await
+    }
+
+    async fn press(
+        &self,
+        chord: &Chord,
+        repeat: u32,
+        hold: Duration,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError> {
+        let chord = chord.clone();
+        let work = move |input: &mut Input, pulse: &_, stop: &_| {
+            keyboard::typing::press(input, pulse, &chord, repeat, hold, stop)
+        };
+        self.input.run(stop, false, work).await
     }
 }

@@ -11,7 +11,7 @@ use x11rb::protocol::xproto::{
 use x11rb::protocol::xtest::ConnectionExt as _;
 
 use super::connection::{Link, Trouble};
-use super::guard::Pressed;
+use super::guard::{Notice, Pressed};
 use super::input::{Input, rest};
 use super::worker::Pulse;
 
@@ -51,16 +51,21 @@ pub(super) fn click(
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
     let button = device_button(&input.link, click.button)?;
-    let held = input.prepare_modifiers(&click.modifiers)?;
-    let result = press_repeatedly(input, pulse, click, button, stop);
-    input.restore(held)?;
-    result
+    let held = input.hold_modifiers(&click.modifiers)?;
+    let mut pressed: Vec<Pressed> = Input::held_by_us(&held).iter().copied().map(Pressed::Key).collect();
+    pressed.push(Pressed::Button(button));
+    let result = press_repeatedly(input, pulse, click, &pressed, button, stop);
+    let restored = input.restore(held);
+    input.guard.tell(&Notice::Released);
+    let delivered = result?;
+    restored.map(|()| delivered)
 }
 
 fn press_repeatedly(
     input: &mut Input,
     pulse: &Pulse,
     click: &Click,
+    pressed: &[Pressed],
     button: u8,
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
@@ -74,7 +79,7 @@ fn press_repeatedly(
             input.link.sync()?;
             return if done == 0 { Err(PortError::Stopped.into()) } else { Ok(Delivered { done, total }) };
         }
-        input.guard.pressing(&[Pressed::Button(button)]);
+        input.guard.tell(&Notice::Pressing(pressed.to_vec()));
         send_button(&input.link, BUTTON_PRESS_EVENT, button)?;
         input.link.x.flush()?;
         // Not cut short: a press without its hold is no complete press.
@@ -82,7 +87,8 @@ fn press_repeatedly(
         send_button(&input.link, BUTTON_RELEASE_EVENT, button)?;
         input.link.sync()?;
         pulse.beat();
-        input.guard.released();
+        // The modifiers are still down.
+        input.guard.tell(&Notice::Pressing(pressed[..pressed.len() - 1].to_vec()));
     }
     Ok(Delivered { done: total, total })
 }

@@ -1,10 +1,8 @@
 //! The first redirection of a window, after which its covered parts hold old pixels until they are painted.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use deskhand_core::geometry::Rect;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::composite::{ConnectionExt as _, Redirect};
@@ -74,16 +72,9 @@ pub(super) fn redirect(
         if now >= until {
             break;
         }
-        wait_for_events(link, until - now);
+        link.await_events(until - now);
     }
     link.x.damage_destroy(damage)?;
     link.drain()?;
     Ok(Some(hidden.is_empty()))
-}
-
-fn wait_for_events(link: &Link, time: Duration) {
-    let mut sockets = [PollFd::from_borrowed_fd(link.x.stream().as_fd(), PollFlags::IN)];
-    let time = Timespec::try_from(time).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
-    // Broken off by a signal or an error: the caller looks at the connection and the clock again anyway.
-    let _ = poll(&mut sockets, Some(&time));
 }
