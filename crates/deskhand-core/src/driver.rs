@@ -48,6 +48,10 @@ pub trait Driver: Send + Sync + 'static {
     /// cancels the call.
     fn submit(&self, call: Call) -> BoxFuture<'static, Outcome>;
 
+    /// Says that the session's client is leaving: calls that still wait for their first turn on the desktop are not begun
+    /// and answer `session_ended`; those that are at it go on, until they end or [`Driver::end_session`].
+    fn leave(&self, session: &SessionId);
+
     /// Ends a session: cancels and awaits its calls and drops what it owns. Bounded.
     fn end_session(&self, session: SessionId) -> BoxFuture<'_, ()>;
 }

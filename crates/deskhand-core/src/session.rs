@@ -25,6 +25,8 @@ pub const MAX_SESSIONS: usize = 256;
 pub struct Session {
     /// Its line in the desktop's queue.
     pub lane: Arc<str>,
+    /// Cancelled when its client leaves: calls that have done nothing yet are not begun any more.
+    pub leaving: CancellationToken,
     /// Cancelled when the session ends.
     pub ended: CancellationToken,
     /// Its calls that run.
@@ -55,6 +57,7 @@ impl Session {
     fn new(id: Option<&SessionId>) -> Self {
         Self {
             lane: id.map_or_else(|| Arc::from(""), |id| Arc::clone(&id.0)),
+            leaving: CancellationToken::new(),
             ended: CancellationToken::new(),
             calls: TaskTracker::new(),
             anonymous: id.is_none(),
@@ -173,6 +176,14 @@ impl Sessions {
         let session = Arc::new(Session::new(id));
         table.live.insert(id.cloned(), Arc::clone(&session));
         Ok(session)
+    }
+
+    /// The session's client leaves.
+    pub fn leave(&self, id: &SessionId) {
+        let table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = table.live.get(&Some(id.clone())) {
+            session.leaving.cancel();
+        }
     }
 
     /// Ends a session: refuses its id from now on, cancels its calls, waits for them, and drops what it owned. A session

@@ -249,6 +249,7 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
     /// The client has left, or is to be left: calls that run may finish, others never start.
     fn begin_end(&mut self) {
         self.flow.close();
+        self.driver.leave(&self.session);
         self.ending = Ending::Finishing { until: Instant::now() + FINISH };
     }
 

@@ -26,6 +26,8 @@ pub struct Context {
     /// The place that was taken when the request was read; the first step uses it.
     ticket: Arc<Mutex<Option<Ticket>>>,
     overlapped: Arc<AtomicBool>,
+    /// Whether a step has had its turn.
+    begun: Arc<AtomicBool>,
 }
 
 impl Context {
@@ -38,7 +40,16 @@ impl Context {
         ticket: Option<Ticket>,
     ) -> Self {
         let ticket = Arc::new(Mutex::new(ticket));
-        Self { shared, session, settings, deadline, stop, ticket, overlapped: Arc::default() }
+        Self {
+            shared,
+            session,
+            settings,
+            deadline,
+            stop,
+            ticket,
+            overlapped: Arc::default(),
+            begun: Arc::default(),
+        }
     }
 
     /// The desktop. Steps go through [`Context::step`].
@@ -88,21 +99,29 @@ impl Context {
     /// Runs one step in its turn.
     ///
     /// # Errors
-    /// `cancelled` if the call was asked to stop before its turn came; else those of the step.
+    /// `cancelled` if the call was asked to stop before its turn came; `session_ended` if its client left before it had
+    /// done anything; else those of the step.
     pub async fn step<T>(&self, kind: StepKind, step: impl Future<Output = Result<T>>) -> Result<T> {
         let taken = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ticket = match taken {
             Some(ticket) if ticket.kind() == kind => ticket,
             _ => self.shared.queue.ticket(&self.session.lane, kind),
         };
+        let begun = self.begun.load(Ordering::Relaxed);
         let permit = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(self.not_delivered()),
+            () = self.session.leaving.cancelled(), if !begun => return Err(Self::never_begun()),
             permit = ticket.turn() => permit,
         };
+        self.begun.store(true, Ordering::Relaxed);
         let (result, overlapped) = permit.run(step).await;
         self.overlapped.fetch_or(overlapped, Ordering::Relaxed);
         result
+    }
+
+    fn never_begun() -> Error {
+        Error::new(Code::SessionEnded, "the client left before this call had its turn; nothing was done")
     }
 
     /// Runs a step that only reads.

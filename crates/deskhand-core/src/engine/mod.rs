@@ -110,6 +110,10 @@ impl Driver for Engine {
         self.invoke(call)
     }
 
+    fn leave(&self, session: &SessionId) {
+        self.shared.sessions.leave(session);
+    }
+
     fn end_session(&self, session: SessionId) -> BoxFuture<'_, ()> {
         async move { self.shared.sessions.end(&session).await }.boxed()
     }

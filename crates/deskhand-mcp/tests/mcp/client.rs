@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Stub {
     pub(crate) submitted: Mutex<Vec<Value>>,
     pub(crate) started: Mutex<Vec<Value>>,
+    pub(crate) left: Mutex<Vec<SessionId>>,
     pub(crate) ended: Mutex<Vec<SessionId>>,
     /// Lets calls of `hold` finish.
     pub(crate) go: Arc<Notify>,
@@ -79,6 +80,10 @@ impl Driver for StubDriver {
             }
         }
         .boxed()
+    }
+
+    fn leave(&self, session: &SessionId) {
+        self.0.left.lock().unwrap().push(session.clone());
     }
 
     fn end_session(&self, session: SessionId) -> BoxFuture<'_, ()> {

@@ -130,7 +130,9 @@ async fn a_call_that_runs_at_the_end_of_input_finishes_and_answers() {
     client.stub.go.notify_one();
     assert_eq!(client.receive().await["result"]["structuredContent"], json!({"held": true}));
     assert_eq!(client.next().await, None);
-    assert_eq!(*client.close().await.ended.lock().unwrap(), [SessionId::new("s1")]);
+    let stub = client.close().await;
+    assert_eq!(*stub.left.lock().unwrap(), [SessionId::new("s1")]);
+    assert_eq!(*stub.ended.lock().unwrap(), [SessionId::new("s1")]);
 }
 
 #[tokio::test]
