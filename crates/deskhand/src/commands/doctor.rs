@@ -16,21 +16,56 @@ pub(crate) fn run(json: bool) -> io::Result<ExitCode> {
         wiring.shutdown().await;
         io::Result::Ok(checks)
     })?;
-    let works = works(&checks);
+    let verdict = Verdict::of(&checks);
     if json {
-        super::print_json(&json!({ "version": VERSION, "works": works, "checks": checks }))?;
+        super::print_json(&json!({
+            "version": VERSION,
+            "works": verdict != Verdict::No,
+            "desktop": verdict == Verdict::Here,
+            "checks": checks,
+        }))?;
     } else {
-        super::print(&report(&checks, works))?;
+        super::print(&report(&checks, verdict))?;
     }
-    Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if verdict == Verdict::No { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether an agent can work on this desktop.
-fn works(checks: &[Check]) -> bool {
-    checks.iter().all(|check| check.status != CheckStatus::Missing)
+/// The check that says whether a private desktop can be started; the others are about the desktop that is there.
+const PRIVATE: &str = "private_desktop";
+
+/// Where an agent can work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Here,
+    OnPrivateDesktop,
+    No,
 }
 
-fn report(checks: &[Check], works: bool) -> String {
+impl Verdict {
+    fn of(checks: &[Check]) -> Self {
+        let (private, here): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.name == PRIVATE);
+        let works = |check: &&Check| check.status != CheckStatus::Missing;
+        if here.iter().all(works) {
+            Self::Here
+        } else if !private.is_empty() && private.iter().all(works) {
+            Self::OnPrivateDesktop
+        } else {
+            Self::No
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Here => "An agent can work on this desktop: deskhand mcp",
+            Self::OnPrivateDesktop => {
+                "An agent can work on a desktop of its own: deskhand mcp --private. On this one it cannot."
+            }
+            Self::No => "An agent cannot work here yet.",
+        }
+    }
+}
+
+fn report(checks: &[Check], verdict: Verdict) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = format!("deskhand {VERSION}\n\n");
     for check in checks {
@@ -45,7 +80,35 @@ fn report(checks: &[Check], works: bool) -> String {
             let _ = writeln!(text, "{:8}  {:width$}  fix: {fix}", "", "");
         }
     }
-    let verdict = if works { "An agent can work here." } else { "An agent cannot work here yet." };
-    let _ = writeln!(text, "\n{verdict}");
+    let _ = writeln!(text, "\n{}", verdict.text());
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, status: CheckStatus) -> Check {
+        Check { name: name.to_owned(), status, detail: "found".to_owned(), fix: Some("mend it".to_owned()) }
+    }
+
+    #[test]
+    fn the_verdict_is_about_this_desktop_first() {
+        use CheckStatus::{Degraded, Missing, Ok};
+        for (session, private, expected) in [
+            (Ok, Missing, Verdict::Here),
+            (Degraded, Missing, Verdict::Here),
+            (Missing, Ok, Verdict::OnPrivateDesktop),
+            (Missing, Missing, Verdict::No),
+        ] {
+            assert_eq!(Verdict::of(&[check("session", session), check(PRIVATE, private)]), expected);
+        }
+        assert_eq!(Verdict::of(&[check("session", Missing)]), Verdict::No);
+    }
+
+    #[test]
+    fn a_report_names_what_mends_it() {
+        let report = report(&[check("session", CheckStatus::Missing)], Verdict::No);
+        assert!(report.contains("missing   session  found\n                   fix: mend it\n"), "{report}");
+    }
 }
