@@ -124,6 +124,13 @@ pub(crate) fn with_variable(variable: &[u8]) -> Vec<u32> {
     pids().filter(|pid| *pid != own).filter(holds).collect()
 }
 
+/// Whether the environment of the process at its start had a variable called `name`.
+pub(crate) fn has_variable(pid: u32, name: &[u8]) -> bool {
+    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
+        environment.split(|byte| *byte == 0).any(|each| each.split(|byte| *byte == b'=').next() == Some(name))
+    })
+}
+
 /// The typed number of a process; `None` for what can be none (0, or beyond the kernel's range).
 pub(crate) fn id(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)

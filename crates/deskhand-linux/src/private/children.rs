@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus};
 use rustix::io::FdFlags;
 use rustix::process::{Signal, WaitOptions};
 
-use crate::process::Table;
+use crate::process::{self, Table};
 
 /// A part of the desktop that is a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,15 +96,20 @@ impl Children {
         ended
     }
 
-    /// All processes below us that belong to no component.
+    /// All processes below us that are programs: neither components nor services that a bus has started. (Buses start
+    /// services by way of a process that ends, so those are adopted and stand beside the bus.)
     pub(super) fn foreign(&self) -> Vec<u32> {
         let table = Table::read();
         let components = self.components();
         let mut below = table.below(std::process::id());
         below.retain(|pid| !table.line(*pid).any(|each| components.contains(&each)));
+        below.retain(|pid| !process::has_variable(*pid, SERVICE_MARK));
         below
     }
 }
+
+/// Every bus daemon sets this for what it starts.
+const SERVICE_MARK: &[u8] = b"DBUS_STARTER_ADDRESS";
 
 fn spawn(command: &mut Command, inherited: Option<&OwnedFd>) -> io::Result<u32> {
     let inherited = inherited.map(AsRawFd::as_raw_fd);
