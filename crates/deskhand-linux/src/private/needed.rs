@@ -46,9 +46,9 @@ const PROGRAM_FOLDERS: [&str; 5] = [
 impl Needed {
     /// Its file: in the folders of `path` (as `PATH` spells them), then where distributions put such programs.
     pub(crate) fn find(&self, path: Option<&OsStr>) -> Option<PathBuf> {
-        let below = |folder: &&str| Path::new(folder).join(self.program);
+        let below = |folder: &&'static str| Path::new(folder).join(self.program);
         find(self.program, Some(path.unwrap_or(OsStr::new(DEFAULT_PATH))))
-            .or_else(|| PROGRAM_FOLDERS.iter().map(|folder| below(folder)).find(|file| is_program(file)))
+            .or_else(|| PROGRAM_FOLDERS.iter().map(below).find(|file| is_program(file)))
     }
 }
 
