@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deskhand_core::desktop::{Check, CheckStatus, Health, PortError};
+use deskhand_core::desktop::{Check, CheckStatus, Health, PortError, Screen, Windows};
 use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
@@ -53,6 +53,31 @@ impl Health for LinuxHealth {
         let (session, subsystems) = futures_util::future::join(session, join_all(subsystems)).await;
         session.into_iter().chain(subsystems.into_iter().flatten()).collect()
     }
+}
+
+/// Looks at the display server: its monitors, and whether a window manager's windows can be listed.
+pub fn display_probe(screen: Arc<dyn Screen>, windows: Arc<dyn Windows>) -> Probe {
+    Box::new(move || {
+        let (screen, windows) = (Arc::clone(&screen), Arc::clone(&windows));
+        Box::pin(async move {
+            let displays = match screen.displays().await {
+                Ok(displays) => displays,
+                Err(error) => {
+                    let fix = "see `session`; XAUTHORITY must name the cookie of this display".to_owned();
+                    return vec![check("x11", CheckStatus::Missing, error.to_string(), Some(fix))];
+                }
+            };
+            let monitors: Vec<_> =
+                displays.iter().map(|each| format!("{} {}", each.name, each.frame)).collect();
+            match windows.list().await {
+                Ok(list) => {
+                    let what = format!("{}; {} windows", monitors.join(", "), list.len());
+                    vec![check("x11", CheckStatus::Ok, what, None)]
+                }
+                Err(error) => vec![check("x11", CheckStatus::Missing, error.to_string(), None)],
+            }
+        })
+    })
 }
 
 async fn bounded(name: &str, probe: impl Future<Output = Vec<Check>>) -> Vec<Check> {

@@ -7,7 +7,6 @@ pub mod accessibility;
 pub mod apps;
 pub mod environment;
 pub mod health;
-mod not_yet;
 pub mod private;
 mod process;
 pub mod x11;
@@ -15,7 +14,7 @@ pub mod x11;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use deskhand_core::desktop::{Desktop, Windows};
+use deskhand_core::desktop::{Desktop, Screen, Windows};
 
 use accessibility::AtSpi;
 use apps::LinuxApps;
@@ -30,21 +29,25 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
     let x11 = Arc::new(X11::new(Arc::clone(&source), program));
     let accessibility = Arc::new(AtSpi::new(Arc::clone(&source)));
     let windows = Arc::clone(&x11) as Arc<dyn Windows>;
-    let tree: Probe = {
-        let accessibility = Arc::clone(&accessibility);
-        Box::new(move || {
-            let accessibility = Arc::clone(&accessibility);
-            Box::pin(async move { accessibility.checks().await })
-        })
-    };
-    let subsystems = vec![("accessibility", tree)];
+    let screen = Arc::clone(&x11) as Arc<dyn Screen>;
+    let subsystems = vec![
+        ("x11", health::display_probe(Arc::clone(&screen), Arc::clone(&windows))),
+        ("accessibility", accessibility_probe(Arc::clone(&accessibility))),
+    ];
     Desktop {
-        screen: Arc::clone(&x11) as _,
-        pointer: x11,
-        keyboard: Arc::new(not_yet::NotYet),
+        screen,
+        pointer: Arc::clone(&x11) as _,
+        keyboard: x11,
         accessibility,
         apps: Arc::new(LinuxApps::new(Arc::clone(&source), Arc::clone(&windows))),
         windows,
         health: Arc::new(LinuxHealth::new(source, subsystems)),
     }
+}
+
+fn accessibility_probe(accessibility: Arc<AtSpi>) -> Probe {
+    Box::new(move || {
+        let accessibility = Arc::clone(&accessibility);
+        Box::pin(async move { accessibility.checks().await })
+    })
 }
