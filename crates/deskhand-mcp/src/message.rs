@@ -77,10 +77,36 @@ pub(crate) fn parse(line: &[u8]) -> Parsed {
         Ok(Value::Array(batch)) => Parsed::Batch(batch),
         Ok(value) => Parsed::One(message(value)),
         Err(error) => Parsed::One(Message::Invalid(Invalid {
-            id: None,
+            id: salvage_id(line),
             error: ErrorData::parse_error(format!("the line is not JSON: {error}"), None),
         })),
     }
+}
+
+/// The request's id out of a line that is not JSON, so that the error reaches its caller: a lone surrogate in a text or a
+/// `NaN` does not make the rest unreadable. Looks for the key `id` of the outermost object.
+fn salvage_id(line: &[u8]) -> Option<RequestId> {
+    let (mut depth, mut string_start, mut escaped) = (0_usize, None, false);
+    for (at, byte) in line.iter().copied().enumerate() {
+        match (string_start, byte) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), b'\\') => escaped = true,
+            (Some(start), b'"') => {
+                string_start = None;
+                let rest = line[at + 1..].trim_ascii_start();
+                if depth == 1 && &line[start..at] == b"id" && rest.first() == Some(&b':') {
+                    let mut values = serde_json::Deserializer::from_slice(&rest[1..]).into_iter::<Value>();
+                    return request_id(&values.next()?.ok()?);
+                }
+            }
+            (Some(_), _) => {}
+            (None, b'"') => string_start = Some(at + 1),
+            (None, b'{' | b'[') => depth += 1,
+            (None, b'}' | b']') => depth = depth.checked_sub(1)?,
+            (None, _) => {}
+        }
+    }
+    None
 }
 
 /// Reads one message.
@@ -214,6 +240,21 @@ fn other(value: Value) -> Message {
         Err(error) => {
             tracing::debug!(%error, "ignored a message that needs no answer");
             Message::Ignored
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_broken_line_is_found_where_it_can_be() {
+        let id = |line: &str| salvage_id(line.as_bytes()).map(RequestId::into_json_value);
+        assert_eq!(id(r#"{"id":7,"params":{"text":"\ud800"}}"#), Some(7.into()));
+        assert_eq!(id(r#"{"params":{"id":1,"x":NaN,"t":"\"{"}, "id" : "a"}"#), Some("a".into()));
+        for hopeless in ["", "garbage", "{", r#"{"id""#, r#"{"id":"#, r#"{"id":{}}"#, r#"}{"id":1}"#] {
+            assert_eq!(id(hopeless), None, "{hopeless}");
         }
     }
 }

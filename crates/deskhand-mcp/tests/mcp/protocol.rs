@@ -194,6 +194,9 @@ async fn lines_that_are_no_messages_are_answered_and_the_next_is_read() {
         let answer = client.receive().await;
         assert_eq!(code(&answer), expected, "{}", String::from_utf8_lossy(line));
     }
+    client.write(b"{\"jsonrpc\":\"2.0\",\"id\":41,\"method\":\"tools/call\",\"params\":{\"x\":NaN}}\n").await;
+    let answer = client.receive().await;
+    assert_eq!((code(&answer), &answer["id"]), (-32700, &json!(41)));
     let deep = format!("{}{}\n", "[".repeat(100_000), "]".repeat(100_000));
     client.write(deep.as_bytes()).await;
     assert_eq!(code(&client.receive().await), -32700);

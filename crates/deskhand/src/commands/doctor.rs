@@ -44,10 +44,9 @@ enum Verdict {
 impl Verdict {
     fn of(checks: &[Check]) -> Self {
         let (private, here): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.name == PRIVATE);
-        let works = |check: &&Check| check.status != CheckStatus::Missing;
-        if here.iter().all(works) {
+        if here.iter().all(|check| check.status != CheckStatus::Missing) {
             Self::Here
-        } else if !private.is_empty() && private.iter().all(works) {
+        } else if private.iter().any(|check| check.status == CheckStatus::Ok) {
             Self::OnPrivateDesktop
         } else {
             Self::No
