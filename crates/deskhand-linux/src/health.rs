@@ -170,7 +170,7 @@ fn user(root: bool) -> Check {
     check("user", CheckStatus::Ok, "an ordinary user".to_owned(), None)
 }
 
-/// Whether a private desktop can be started. One that is missing is no fault of the desktop that is there.
+/// Whether a private desktop can be started. Says nothing of the desktop that is there.
 fn private_desktop(variables: &BTreeMap<OsString, OsString>) -> Check {
     let path = variables.get(OsStr::new("PATH"));
     let is_missing = |needed: &Needed| needed.find(path.map(OsString::as_os_str)).is_none();
@@ -182,7 +182,7 @@ fn private_desktop(variables: &BTreeMap<OsString, OsString>) -> Check {
     let names: Vec<_> =
         missing.iter().map(|needed| format!("{} ({})", needed.program, needed.role)).collect();
     let what = format!("cannot be started: {} not found", names.join(", "));
-    check("private_desktop", CheckStatus::Degraded, what, Some(needed::install_command(&missing)))
+    check("private_desktop", CheckStatus::Missing, what, Some(needed::install_command(&missing)))
 }
 
 fn check(name: &str, status: CheckStatus, detail: String, fix: Option<String>) -> Check {
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn missing_programs_come_with_their_command() {
         let check = private_desktop(&BTreeMap::from([("PATH".into(), "/nowhere".into())]));
-        assert_eq!(check.status, CheckStatus::Degraded);
+        assert_eq!(check.status, CheckStatus::Missing);
         assert!(check.fix.unwrap().starts_with("apt-get install xvfb openbox dbus-daemon"));
     }
 
