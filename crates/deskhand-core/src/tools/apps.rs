@@ -196,7 +196,9 @@ async fn await_window(
         let exited = desktop.apps.exited(started.pid).await;
         let mut others = Vec::new();
         for window in list.into_iter().filter(|window| !before.contains(&window.id)) {
-            if matches!(window.kind, WindowKind::Popup) {
+            // A window that is being made has no size yet.
+            let is_there = window.frame.width > 1 && window.frame.height > 1;
+            if window.kind == WindowKind::Popup || !is_there {
                 continue;
             }
             match window.pid {

@@ -341,7 +341,8 @@ async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport
     })
 }
 
-/// A toggle shows its state: it must have changed.
+/// A toggle shows its state: it must have changed. (A toggle button may spring back, as a calculator's keys do: then
+/// what else changed in its application counts.)
 async fn judge_toggle(
     context: &Context,
     element: &Element,
@@ -351,22 +352,21 @@ async fn judge_toggle(
     let before = toggle_state(element.node.states);
     let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
     loop {
-        let gone = match context.desktop().accessibility.probe(element.id()).await {
+        match context.desktop().accessibility.probe(element.id()).await {
             Ok(node) if toggle_state(node.states) != before => {
                 return Ok(report.from(before).to(toggle_state(node.states)));
             }
-            Ok(_) => false,
-            Err(PortError::ElementGone) => true,
+            Ok(_) => {}
+            Err(PortError::ElementGone) => return Ok(report.from(before).to("the element is gone")),
             Err(error) => return Err(error.into()),
-        };
-        if gone {
-            return Ok(report.from(before).to("the element is gone"));
         }
         if tokio::time::Instant::now() >= deadline || context.stop().is_cancelled() {
             break;
         }
-        if observer.evidence(context, None).await.is_none() {
-            break;
+        match observer.evidence(context, Some(&element.snapshot)).await {
+            Some(evidence) if element.role() == "toggle button" => return Ok(report.to(evidence)),
+            Some(_) => {}
+            None => break,
         }
     }
     let unchanged = EffectReport { effect: Effect::SuspectedNoop, ..report };

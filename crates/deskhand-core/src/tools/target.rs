@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::window_state::{MAX_NODES, TREE_BUDGET};
-use crate::desktop::{Details, ElementId, Node, PortError, State, TreeRequest, Window, WindowId, WindowKind};
+use crate::desktop::{
+    Details, ElementId, Node, PortError, State, TreeNote, TreeRequest, Window, WindowId, WindowKind,
+};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
@@ -299,6 +301,18 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
     };
     match found.as_slice() {
         [only] => Ok(element(*only)),
+        [] if elements == 0 => {
+            let why = tree.notes.iter().find_map(|note| match note {
+                TreeNote::NoTree(why) | TreeNote::Other(why) => Some(why.clone()),
+                TreeNote::NotResponding { app } => Some(format!("{} does not answer", quote(app, 40))),
+                _ => None,
+            });
+            let why = why.unwrap_or_else(|| "it has no elements".to_owned());
+            Err(Error::new(
+                Code::ElementNotFound,
+                format!("window {} has no tree to look in: {why}", window.id),
+            ))
+        }
         [] => {
             let message =
                 format!("none of the {elements} elements of window {} matches; nothing was done", window.id);

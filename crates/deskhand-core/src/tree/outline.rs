@@ -154,35 +154,47 @@ fn values(text: &mut String, node: &Node, details: &Details) {
     }
 }
 
+/// Names of actions that a click performs anyway, or that every widget of a toolkit offers and nobody needs.
+fn is_ordinary(name: &str) -> bool {
+    const ORDINARY: [&str; 24] = [
+        "",
+        "activate",
+        "check",
+        "click",
+        "click ancestor",
+        "clickancestor",
+        "doubleclick",
+        "dodefault",
+        "jump",
+        "menu.popup",
+        "open",
+        "press",
+        "select",
+        "setfocus",
+        "showcontextmenu",
+        "showmenu",
+        "show menu",
+        "switch",
+        "toggle",
+        "uncheck",
+        "scrollbackward",
+        "scrollforward",
+        "scrolldown",
+        "scrollup",
+    ];
+    // GTK 4 lists the actions of the whole window on each of its widgets.
+    const INHERITED: [&str; 6] = ["clipboard.", "default.", "link.", "selection.", "win.", "window."];
+    let name = name.to_ascii_lowercase();
+    ORDINARY.contains(&name.as_str()) || INHERITED.iter().any(|prefix| name.starts_with(prefix))
+}
+
 fn actions(text: &mut String, details: &Details) {
-    let mut said = 0;
-    for action in &details.actions {
-        let name = action.name.trim_matches(|c: char| c == ';' || c.is_whitespace());
-        // What `click` does anyway is not worth the words.
-        let ordinary = matches!(
-            name.to_ascii_lowercase().as_str(),
-            "" | "click"
-                | "press"
-                | "activate"
-                | "jump"
-                | "toggle"
-                | "clickancestor"
-                | "setfocus"
-                | "click ancestor"
-                | "open"
-                | "select"
-                | "check"
-                | "uncheck"
-                | "doubleclick"
-                | "showcontextmenu"
-                | "switch"
-                | "showmenu"
-        );
-        if ordinary || said == ACTIONS_LIMIT {
-            continue;
-        }
+    let names = details
+        .actions
+        .iter()
+        .map(|action| action.name.trim_matches(|c: char| c == ';' || c.is_whitespace()));
+    for (said, name) in names.filter(|name| !is_ordinary(name)).take(ACTIONS_LIMIT).enumerate() {
         let _ = write!(text, "{}{}", if said == 0 { " actions=" } else { "," }, quote(name, 40));
-        said += 1;
     }
 }
 

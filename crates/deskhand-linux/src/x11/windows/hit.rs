@@ -1,6 +1,6 @@
 //! What a press at a point would reach.
 
-use deskhand_core::desktop::Hit;
+use deskhand_core::desktop::{Hit, WindowKind};
 use deskhand_core::geometry::Point;
 use x11rb::protocol::xproto::{ConnectionExt as _, EventMask, GrabMode, GrabStatus, Time, Window as XWindow};
 
@@ -21,15 +21,10 @@ pub(in crate::x11) fn test(link: &Link, listing: &Listing, point: Point) -> Resu
         None if top == x11rb::NONE => None,
         None => listing::read_other(link, top)?,
     };
-    // A popup and its own client's grab go together: what is clicked there arrives there.
-    let own_popup = window.as_ref().is_some_and(|hit| {
-        let same = |popup: &&listing::Listed| {
-            popup.client_base == hit.client_base
-                || (popup.window.pid.is_some() && popup.window.pid == hit.window.pid)
-        };
-        listing.open_popups().any(|popup| same(&popup))
-    });
-    let grabbed = !own_popup && foreign_grab(link)?;
+    // A client that shows a menu holds the pointer: a press in the menu reaches it, one elsewhere in the client's windows
+    // only closes the menu.
+    let own_popup = window.as_ref().is_some_and(|hit| hit.window.kind == WindowKind::Popup);
+    let grabbed = !own_popup && is_grabbed(link)?;
     Ok(Hit { window: window.map(|listed| listed.window), grabbed })
 }
 
@@ -37,7 +32,7 @@ pub(in crate::x11) fn test(link: &Link, listing: &Listing, point: Point) -> Resu
 ///
 /// The protocol tells nobody who holds it, so this tries to take it. Taken on the very window that the pointer is
 /// in, a grab causes no enter and leave events, so no client sees that it came and went.
-fn foreign_grab(link: &Link) -> Result<bool, Trouble> {
+fn is_grabbed(link: &Link) -> Result<bool, Trouble> {
     let window = window_under_pointer(link)?;
     let (asynchronous, now) = (GrabMode::ASYNC, Time::CURRENT_TIME);
     let none = EventMask::NO_EVENT;
