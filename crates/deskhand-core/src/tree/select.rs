@@ -90,7 +90,7 @@ fn is_meaningful(nodes: &[Node], children: &Children, place: u32) -> bool {
     }
     let repeats_parent = node.parent.is_some_and(|parent| {
         let parent = &nodes[parent as usize];
-        !node.name.is_empty() && parent.name == node.name && is_interactive(&parent.role)
+        !node.name.is_empty() && parent.name.trim() == node.name.trim() && children.of_node(place).is_empty()
     });
     if repeats_parent {
         return false;

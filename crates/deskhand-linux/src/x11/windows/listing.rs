@@ -71,13 +71,6 @@ impl Listing {
         false
     }
 
-    /// Popups that are on the screen and hold what they were opened for, whosever they are.
-    pub(in crate::x11) fn open_popups(&self) -> impl Iterator<Item = &Listed> {
-        self.windows
-            .iter()
-            .filter(|listed| listed.viewable && listed.window.kind == WindowKind::Popup && !listed.passing)
-    }
-
     /// Popups of `owner` that are on the screen, lowest first.
     pub(in crate::x11) fn popups(&self, owner: WindowId) -> impl Iterator<Item = &Listed> {
         self.windows.iter().filter(move |listed| {
