@@ -9,10 +9,13 @@ mod wiring;
 
 use std::process::ExitCode;
 
+use deskhand_linux::x11::guard;
+
 fn main() -> ExitCode {
     // The helper processes come first: they must not have threads, a runtime, or time to lose.
     match std::env::args_os().nth(1) {
         Some(name) if name == "supervise" => return deskhand_linux::private::supervise(),
+        Some(name) if name == guard::SUBCOMMAND => return wiring::guard(),
         _ => {}
     }
     let cli = cli::parse();

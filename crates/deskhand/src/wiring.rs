@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use deskhand_core::desktop::{Check, Health};
@@ -48,6 +49,13 @@ impl Wiring {
             private.shutdown().await;
         }
     }
+}
+
+/// The body of the process that puts the keyboard and the pointer right when this one has died. Nothing but the X server
+/// is told of changes so far, so that there is nothing else to undo.
+pub(crate) fn guard() -> ExitCode {
+    let environment = SessionEnvironment::from_variables(std::env::vars_os().collect());
+    deskhand_linux::x11::guard::run(&environment, &mut |_, _| {})
 }
 
 /// The path of this program, to execute it as one of its helpers.
