@@ -9,7 +9,7 @@ use zbus::zvariant::{DynamicType, Type, Value};
 
 use deskhand_core::desktop::{ElementId, Node, PortError, State};
 
-use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, ROUND_TRIP, Silence};
+use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, ROUND_TRIP, Silence, Toolkit};
 use super::bus::{Bus, CallError, Method, unavailable};
 use super::mirror;
 use super::walk;
@@ -157,8 +157,13 @@ impl Target<'_> {
     pub(super) async fn insert_text(&self, position: usize, text: &str) -> Result<bool, PortError> {
         let position = i32::try_from(position)
             .map_err(|_| PortError::NotSupported(format!("position {position} is too far into the text")))?;
-        // AT-SPI asks for the length in bytes; some toolkits take it for characters, which is never more.
-        let length = i32::try_from(text.len())
+        // AT-SPI asks for the length in bytes. Qt cuts or extends the text to that many UTF-16 units instead, filling up
+        // with whatever is in its memory.
+        let length = match self.app.known_about().toolkit {
+            Toolkit::Qt => text.encode_utf16().count(),
+            _ => text.len(),
+        };
+        let length = i32::try_from(length)
             .map_err(|_| PortError::NotSupported("the text is too long to insert at once".to_owned()))?;
         self.act(EDITABLE, "InsertText", &(position, text, length)).await
     }
