@@ -24,7 +24,7 @@ use crate::batch::{Batch, MAX_BATCH, has_batches};
 use crate::call::Submitted;
 use crate::flow::{Flow, Held};
 use crate::line::{Line, LineReader};
-use crate::message::{Message, Parsed, Request, message, parse};
+use crate::message::{Invalid, Message, Parsed, Request, message, parse};
 use crate::output::Output;
 
 /// How long calls that run when the client leaves may take to finish and answer.
@@ -139,7 +139,7 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
             return None;
         }
         match parse(&line) {
-            Parsed::One(message) => self.take(message, None, line.len()),
+            Parsed::One(message) => self.take(*message, None, line.len()),
             Parsed::Batch(values) => {
                 self.unpack(values);
                 None
@@ -180,11 +180,10 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
                 return self.begun.then_some(message);
             }
             Message::Other(message) => return self.begun.then_some(message),
-            Message::Invalid(invalid) => (invalid.id, invalid.error),
+            Message::Invalid(invalid) => invalid,
             Message::Ignored => return None,
         };
-        let (id, error) = refused;
-        let line = encode(&ServerJsonRpcMessage::error(error, id));
+        let line = encode(&ServerJsonRpcMessage::error(*refused.error, refused.id));
         self.settle_or_put(batch, line);
         None
     }
@@ -194,15 +193,16 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
         request: Request,
         batch: Option<&Batch>,
         bytes: usize,
-    ) -> Result<ClientJsonRpcMessage, (Option<RequestId>, ErrorData)> {
+    ) -> Result<ClientJsonRpcMessage, Invalid> {
         let id = request.id.clone();
+        let refuse = |reason: String, id| {
+            Err(Invalid { id: Some(id), error: Box::new(ErrorData::invalid_request(reason, None)) })
+        };
         if !self.begun && !request.may_open() {
-            let reason = "the session has not begun: send `initialize` first";
-            return Err((Some(id), ErrorData::invalid_request(reason, None)));
+            return refuse("the session has not begun: send `initialize` first".to_owned(), id);
         }
         if self.open.contains_key(&id) {
-            let reason = format!("a request with the id {id} has not been answered yet");
-            return Err((Some(id), ErrorData::invalid_request(reason, None)));
+            return refuse(format!("a request with the id {id} has not been answered yet"), id);
         }
         let cancel = CancellationToken::new();
         let begins = !request.is_probe();

@@ -61,13 +61,13 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct Invalid {
     pub(crate) id: Option<RequestId>,
-    pub(crate) error: ErrorData,
+    pub(crate) error: Box<ErrorData>,
 }
 
 /// A line.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    One(Message),
+    One(Box<Message>),
     Batch(Vec<Value>),
 }
 
@@ -75,11 +75,11 @@ pub(crate) enum Parsed {
 pub(crate) fn parse(line: &[u8]) -> Parsed {
     match serde_json::from_slice(line) {
         Ok(Value::Array(batch)) => Parsed::Batch(batch),
-        Ok(value) => Parsed::One(message(value)),
-        Err(error) => Parsed::One(Message::Invalid(Invalid {
+        Ok(value) => Parsed::One(Box::new(message(value))),
+        Err(error) => Parsed::One(Box::new(Message::Invalid(Invalid {
             id: salvage_id(line),
-            error: ErrorData::parse_error(format!("the line is not JSON: {error}"), None),
-        })),
+            error: Box::new(ErrorData::parse_error(format!("the line is not JSON: {error}"), None)),
+        }))),
     }
 }
 
@@ -155,7 +155,7 @@ fn bad_id(fields: &Map<String, Value>) -> Message {
 }
 
 fn refuse(id: Option<RequestId>, error: ErrorData) -> Message {
-    Message::Invalid(Invalid { id, error })
+    Message::Invalid(Invalid { id, error: Box::new(error) })
 }
 
 fn request(id: RequestId, method: &str, mut fields: Map<String, Value>) -> Message {

@@ -1,5 +1,7 @@
 //! The arrows between the crates, as ARCHITECTURE.md has them.
 
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 

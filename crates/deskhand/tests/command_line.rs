@@ -1,5 +1,7 @@
 //! The command line, on a machine without a desktop: nothing of the environment is passed on.
 
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! The end of `deskhand mcp`: its client leaves in every way there is, and it ends within 2 s, with exit code 0, having
 //! said nothing on stderr.
 
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
