@@ -60,7 +60,8 @@ impl Survey {
         u8::try_from((i32::from(wanted) - added).rem_euclid(4)).unwrap_or(0)
     }
 
-    /// Keycodes that nothing is on, in the map of any keyboard, so that a person's own key never changes.
+    /// Keycodes that nothing is on, in the map of any keyboard: until the first key comes from XTEST's, clients go by
+    /// the map of a person's own, which then must not seem changed.
     pub(super) fn spares(&self, link: &Link) -> Result<Vec<u8>, Trouble> {
         let mut spares: Vec<u8> = self.layout.unused().collect();
         for keyboard in self.keyboards.iter().filter(|keyboard| !keyboard.is_xtest) {

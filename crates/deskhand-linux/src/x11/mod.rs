@@ -41,8 +41,9 @@ use worker::{SERVER_PATIENCE, Worker};
 
 use crate::environment::EnvironmentSource;
 
-/// A window manager that has not focused a window after this time is not going to.
-const ACTIVATION_BOUND: Duration = Duration::from_secs(1);
+/// A window manager that has not focused a window after this time is not going to. A busy one takes half a second:
+/// some grab all their keys anew whenever the keymap changes.
+const ACTIVATION_BOUND: Duration = Duration::from_secs(2);
 
 /// A focused window that something covers is given this time to come to the front; something that stays above by
 /// its nature must not cost more.

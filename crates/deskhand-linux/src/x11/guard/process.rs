@@ -168,9 +168,8 @@ fn put_right(link: &Link, owed: &Owed, raw: &mut HashMap<(u16, u32), u32>) -> Re
     link.sync()?;
     if !owed.mapped.is_empty() && has_keyboard {
         std::thread::sleep(MAP_SETTLE);
-        for &keycode in &owed.mapped {
-            xkb::assign(link, keycode, 0)?;
-        }
+        let empty: Vec<(u8, u32)> = owed.mapped.iter().map(|&keycode| (keycode, 0)).collect();
+        xkb::assign(link, &empty)?;
     }
     link.sync()?;
     count_releases(link, raw)?;

@@ -232,15 +232,12 @@ impl<'i> Player<'i> {
         if !self.mapped.is_empty() {
             self.settle(stop)?;
         }
-        let keycodes: Vec<u8> = batch.spares.iter().map(|&(keycode, _)| keycode).collect();
         let mut announced = self.mapped.clone();
-        announced.extend(keycodes.iter().filter(|keycode| !self.mapped.contains(keycode)));
+        let keycodes = batch.spares.iter().map(|&(keycode, _)| keycode);
+        announced.extend(keycodes.filter(|keycode| !self.mapped.contains(keycode)));
         self.input.guard.tell(&Notice::Mapping(announced.clone()));
         self.mapped = announced;
-        for &(keycode, symbol) in &batch.spares {
-            xkb::assign(&self.input.link, keycode, symbol)?;
-        }
-        self.input.link.sync()?;
+        xkb::assign(&self.input.link, &batch.spares)?;
         self.pulse.beat();
         Ok(())
     }
@@ -318,10 +315,8 @@ impl<'i> Player<'i> {
             return Ok(());
         }
         self.settle(stop)?;
-        for &keycode in &self.mapped {
-            xkb::assign(&self.input.link, keycode, 0)?;
-        }
-        self.input.link.sync()?;
+        let empty: Vec<(u8, u32)> = self.mapped.iter().map(|&keycode| (keycode, 0)).collect();
+        xkb::assign(&self.input.link, &empty)?;
         self.input.guard.tell(&Notice::Unmapped);
         self.mapped.clear();
         Ok(())
