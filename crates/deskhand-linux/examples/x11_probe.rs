@@ -76,6 +76,7 @@ async fn perform(x11: &X11, command: &str) -> Result<String, Box<dyn Error>> {
             };
             format!("{:?}", x11.click(&click, &stop).await?)
         }
+        "checks" => x11.checks().await.iter().map(|check| format!("{check:?}\n")).collect(),
         "displays" => format!("{:?}", x11.displays().await?),
         "window" | "region" => {
             let target = if name == "window" {

@@ -5,6 +5,7 @@
 //! before its first call, and none wakes up while nothing happens.
 
 mod authority;
+mod checks;
 mod connection;
 mod devices;
 mod fence;

@@ -151,12 +151,11 @@ impl Drop for Running {
     }
 }
 
-/// Starts the process. A process group of its own keeps the terminal's signals from it; nothing of ours is
+/// Starts the process, which makes itself a session of its own, out of reach of the terminal. Nothing of ours is
 /// inherited but the pipes.
 fn start(program: &Path, environment: &SessionEnvironment) -> std::io::Result<Running> {
-    use std::os::unix::process::CommandExt as _;
     let mut command = Command::new(program);
-    command.arg(SUBCOMMAND).env_clear().current_dir("/").process_group(0);
+    command.arg(SUBCOMMAND).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     for (name, value) in [
         ("DISPLAY", environment.display.as_ref().map(std::ffi::OsString::from)),
