@@ -15,7 +15,8 @@ impl X11 {
     /// Asks the display what it can do. Never fails: what does not work is a check that says so. Bounded by the time
     /// that a server may be silent, once for windows and once for captures.
     pub async fn checks(&self) -> Vec<Check> {
-        let windows = self.desk.run(&Stop::new(), false, |desk, _, _| {
+        let stop = Stop::new();
+        let windows = self.desk.run(&stop, false, |desk, _, _| {
             let listing = desk.list()?;
             Ok((listing.root, listing.managed, listing.windows.len(), extensions(&desk.link)?))
         });

@@ -18,7 +18,7 @@ pub(super) const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Worker<S> {
     name: &'static str,
     source: Arc<dyn EnvironmentSource>,
-    open: Arc<dyn Fn(&SessionEnvironment) -> Result<S, PortError> + Send + Sync>,
+    open: Open<S>,
     /// What a call gets while an earlier one still waits for the server.
     overdue_error: PortError,
     inbox: Mutex<Option<mpsc::Sender<Job<S>>>>,
@@ -32,6 +32,8 @@ struct Job<S> {
     environment: Arc<SessionEnvironment>,
     work: Work<S>,
 }
+
+type Open<S> = Arc<dyn Fn(&SessionEnvironment) -> Result<S, PortError> + Send + Sync>;
 
 type Work<S> = Box<dyn FnOnce(Result<&mut S, PortError>) -> Fate + Send>;
 

@@ -45,10 +45,19 @@ pub(super) fn redirect(
     if !watched {
         return Ok(Some(hidden.is_empty()));
     }
+    if !hidden.is_empty() {
+        hidden = await_painting(link, damage, area, hidden)?;
+    }
+    link.x.damage_destroy(damage)?;
+    link.drain()?;
+    Ok(Some(hidden.is_empty()))
+}
+
+/// Waits until `hidden` has been drawn and nothing more is; returns what has not been drawn in time.
+fn await_painting(link: &Link, damage: u32, area: Rect, mut hidden: Vec<Rect>) -> Result<Vec<Rect>, Trouble> {
     let begun = Instant::now();
     let mut last_drawn = begun;
-    let covered_before = !hidden.is_empty();
-    while covered_before {
+    loop {
         while let Some(event) = link.x.poll_for_event()? {
             if let Event::DamageNotify(event) = event
                 && event.damage == damage
@@ -64,17 +73,11 @@ pub(super) fn redirect(
             }
         }
         let now = Instant::now();
-        let until = if hidden.is_empty() {
-            (begun + REPAINT_BOUND).min(last_drawn + REPAINT_STILL)
-        } else {
-            begun + REPAINT_BOUND
-        };
+        let bound = begun + REPAINT_BOUND;
+        let until = if hidden.is_empty() { bound.min(last_drawn + REPAINT_STILL) } else { bound };
         if now >= until {
-            break;
+            return Ok(hidden);
         }
         link.await_events(until - now);
     }
-    link.x.damage_destroy(damage)?;
-    link.drain()?;
-    Ok(Some(hidden.is_empty()))
 }
