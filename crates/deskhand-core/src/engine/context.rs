@@ -26,7 +26,7 @@ pub struct Context {
     /// The place that was taken when the request was read; the first step uses it.
     ticket: Arc<Mutex<Option<Ticket>>>,
     overlapped: Arc<AtomicBool>,
-    /// Whether a step has had its turn.
+    /// Whether it is at work: a step has had its turn, or it waits for something other than its turn.
     begun: Arc<AtomicBool>,
 }
 
@@ -111,8 +111,9 @@ impl Context {
         let permit = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(self.not_delivered()),
-            () = self.session.leaving.cancelled(), if !begun => return Err(Self::never_begun()),
+            // Before the client's leaving: a call that came to the front of the queue in time is run.
             permit = ticket.turn() => permit,
+            () = self.session.leaving.cancelled(), if !begun => return Err(Self::never_begun()),
         };
         self.begun.store(true, Ordering::Relaxed);
         let (result, overlapped) = permit.run(step).await;
@@ -140,8 +141,9 @@ impl Context {
         self.step(StepKind::Act, step).await
     }
 
-    /// Gives up the place that the call was admitted with: it will take others later.
+    /// Gives up the place that the call was admitted with: it is at work from now on, and will take others later.
     pub fn leave_queue(&self) {
+        self.begun.store(true, Ordering::Relaxed);
         self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
