@@ -28,6 +28,8 @@ pub enum WindowKind {
     Dialog,
     /// A menu, combo box list, tooltip: a window that its client places without the window manager.
     Popup,
+    /// The picture that a program shows while it starts.
+    Splash,
     /// The background of the desktop.
     Desktop,
     /// A panel or dock.

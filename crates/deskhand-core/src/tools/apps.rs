@@ -198,7 +198,7 @@ async fn await_window(
         for window in list.into_iter().filter(|window| !before.contains(&window.id)) {
             // A window that is being made has no size yet.
             let is_there = window.frame.width > 1 && window.frame.height > 1;
-            if window.kind == WindowKind::Popup || !is_there {
+            if matches!(window.kind, WindowKind::Popup | WindowKind::Splash) || !is_there {
                 continue;
             }
             match window.pid {

@@ -117,7 +117,7 @@ async fn click_element(context: &Context, arguments: &Arguments, element: Elemen
     let delivery = arguments.delivery.unwrap_or_default();
     if delivery != Delivery::Foreground && !arguments.needs_pointer() {
         let mut observer = observe(context, &element).await;
-        if let Some(route) = without_pointer(context, &element).await? {
+        if let Some(route) = without_pointer(context, &element, delivery).await? {
             let window = Some(element.window.clone());
             return Ok(Done { route, point: None, observer, element: Some(element), window });
         }
@@ -155,7 +155,7 @@ async fn observe(context: &Context, element: &Element) -> Observer {
 }
 
 /// Clicks through the accessibility interfaces, where a click means something there. `None`: it does not.
-async fn without_pointer(context: &Context, element: &Element) -> Result<Option<Route>> {
+async fn without_pointer(context: &Context, element: &Element, delivery: Delivery) -> Result<Option<Route>> {
     let accessibility = &context.desktop().accessibility;
     let done = |claim: Result<bool, PortError>, route| match claim {
         Ok(true) => Ok(Some(route)),
@@ -176,7 +176,9 @@ async fn without_pointer(context: &Context, element: &Element) -> Result<Option<
             return done(accessibility.do_action(element.id(), index).await, Route::AxAction);
         }
     }
-    if is_item(element.role()) || element.role() == "page tab" {
+    // LibreOffice selects the cell and leaves its cursor where it was: what is typed then goes elsewhere.
+    let moves_no_cursor = element.is_in("document spreadsheet") && delivery != Delivery::Background;
+    if (is_item(element.role()) || element.role() == "page tab") && !moves_no_cursor {
         let selected = done(accessibility.select(element.id()).await, Route::AxSelection)?;
         // An answer of "true" proves nothing.
         return Ok(match selected {
@@ -228,13 +230,33 @@ async fn press_element(context: &Context, arguments: &Arguments, element: Elemen
     {
         details = element.details(context, 0, false).await?;
     }
-    let at = element.press_point(&details)?;
-    target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
+    let at = point_at(context, &element, &details).await?;
     let observer = observe(context, &element).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
     context.delivered(delivered, "clicks")?;
     let window = Some(element.window.clone());
     Ok(Done { route: Route::Pointer, point: Some(at), observer, element: Some(element), window })
+}
+
+/// How often an element that moves away is followed.
+const CHASES: usize = 4;
+
+/// Puts the pointer on the element, and makes sure that the element is there and uncovered. LibreOffice knows where its window
+/// is only once the pointer has moved over it, and other programs move things that are pointed at: what was told of the
+/// frame before is not trusted.
+async fn point_at(context: &Context, element: &Element, details: &Details) -> Result<Point> {
+    let mut at = element.press_point(details)?;
+    for _ in 0..CHASES {
+        target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
+        context.desktop().pointer.move_to(at).await?;
+        let now = element.press_point(&element.details(context, 0, false).await?)?;
+        if now == at {
+            return Ok(at);
+        }
+        at = now;
+    }
+    let message = format!("{} keeps moving; nothing was clicked", element.describe());
+    Err(Error::new(Code::NotSupported, message))
 }
 
 /// Raises a window, unless that would close what is clicked.
@@ -310,7 +332,7 @@ async fn click_place_in_background(
     let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node };
     element.require_enabled()?;
     let observer = observe(context, &element).await;
-    match without_pointer(context, &element).await? {
+    match without_pointer(context, &element, Delivery::Background).await? {
         Some(route) => Ok(Done { route, point: Some(at), observer, element: None, window: Some(window) }),
         None => Err(no_background("the element at that point offers no action for a click")),
     }
@@ -330,6 +352,11 @@ async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport
             let state = if route == Route::AxFocus { "focused" } else { "selected" };
             return Ok(report(Effect::Confirmed).to(format!("{} is {state}", element.describe())));
         }
+        Some(element)
+            if is_row(element.role()) && element.node.states.has(State::Selectable) && count == 1 =>
+        {
+            return judge_row(context, element, &mut observer, report(Effect::Confirmed)).await;
+        }
         Some(element) if is_toggle(element.role()) && count == 1 => {
             return judge_toggle(context, element, &mut observer, report(Effect::Confirmed)).await;
         }
@@ -339,6 +366,44 @@ async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport
         Some(evidence) => report(Effect::Confirmed).to(evidence),
         None => report(Effect::Unverifiable).hint("no change was seen; look at the window before going on"),
     })
+}
+
+/// Things in a list that a click selects.
+fn is_row(role: &str) -> bool {
+    is_item(role) && !role.ends_with("menu item")
+}
+
+/// A click on a row selects it: it must be the one that is selected or focused now.
+async fn judge_row(
+    context: &Context,
+    element: &Element,
+    observer: &mut Observer,
+    report: EffectReport,
+) -> Result<EffectReport> {
+    let mut evidence = None;
+    let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
+    loop {
+        match context.desktop().accessibility.probe(element.id()).await {
+            Ok(node) if node.states.has(State::Selected) => {
+                return Ok(report.to(format!("{} is selected", element.describe())));
+            }
+            Ok(node) if node.states.has(State::Focused) => {
+                return Ok(report.to(format!("{} is focused", element.describe())));
+            }
+            Ok(_) => {}
+            Err(PortError::ElementGone) => return Ok(report.to("the element is gone")),
+            Err(error) => return Err(error.into()),
+        }
+        if tokio::time::Instant::now() >= deadline || context.stop().is_cancelled() {
+            break;
+        }
+        match observer.evidence(context, Some(&element.snapshot)).await {
+            Some(found) => evidence = Some(found),
+            None => break,
+        }
+    }
+    let unverifiable = EffectReport { effect: Effect::Unverifiable, after: evidence, ..report };
+    Ok(unverifiable.hint("it is not the one that is selected now; look at the window"))
 }
 
 /// A toggle shows its state: it must have changed. (A toggle button may spring back, as a calculator's keys do: then
@@ -473,8 +538,7 @@ pub(super) async fn focus_element(context: &Context, element: &Element) -> Resul
         return Ok(true);
     }
     let details = element.details(context, 0, false).await?;
-    let at = element.press_point(&details)?;
-    target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
+    let at = point_at(context, element, &details).await?;
     let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD };
     let delivered = context.desktop().pointer.click(&click, context.stop()).await?;
     context.delivered(delivered, "clicks")?;
@@ -489,9 +553,11 @@ pub(super) async fn toggle(context: &Context, delivery: Delivery, element: Eleme
     judge(context, done, 1).await
 }
 
-/// Clicks an element once with the real pointer.
-pub(super) async fn press_once(context: &Context, element: &Element) -> Result<()> {
-    press_element(context, &Arguments::default(), element.clone()).await.map(drop)
+/// Clicks a row or cell once with the real pointer. The answer says whether it is the one that is selected now.
+pub(super) async fn press_row(context: &Context, element: &Element) -> Result<bool> {
+    let Done { mut observer, .. } = press_element(context, &Arguments::default(), element.clone()).await?;
+    let report = EffectReport::new(Effect::Confirmed, Route::Pointer);
+    Ok(judge_row(context, element, &mut observer, report).await?.effect == Effect::Confirmed)
 }
 
 /// A window's name for messages.

@@ -283,7 +283,13 @@ async fn set_cell(context: &Context, arguments: &Arguments, element: Element) ->
         Ok(details.text.map(|text| text.content).unwrap_or_default())
     };
     let before = read().await?;
-    click::press_once(context, &element).await?;
+    if !click::press_row(context, &element).await? {
+        let message = format!(
+            "{} was clicked and is not the cell that is selected; nothing was typed",
+            element.describe()
+        );
+        return Err(Error::new(Code::NotSupported, message));
+    }
     let keyboard = &context.desktop().keyboard;
     let delivered = keyboard.type_text(&text, Duration::ZERO, context.stop()).await?;
     context.delivered(delivered, "characters")?;

@@ -204,11 +204,16 @@ impl Element {
 
     /// Whether the element lives in a menu or list that pops up.
     pub(crate) fn is_in_popup(&self) -> bool {
+        ["menu", "popup menu", "combo box", "tool tip"].iter().any(|role| self.is_in(role))
+    }
+
+    /// Whether something around the element has this role.
+    pub(crate) fn is_in(&self, role: &str) -> bool {
         let nodes = &self.snapshot.nodes;
         let mut place = nodes.get(self.index as usize).and_then(|node| node.parent);
         while let Some(parent) = place {
             let node = &nodes[parent as usize];
-            if matches!(node.role.as_str(), "menu" | "popup menu" | "combo box" | "tool tip") {
+            if node.role == role {
                 return true;
             }
             place = node.parent;

@@ -193,17 +193,50 @@ async fn through_accessibility(
             .in_window(Some(element.window.id))
             .from(shown(&before.content))
     };
-    let after = read_text(context, element).await?.unwrap_or_default();
+    let unverifiable = |hint| report(Effect::Unverifiable).hint(hint);
+    let after = match written(context, element, &before, &wanted).await {
+        Ok(Some(after)) => after,
+        // What may have been written is never written again.
+        Ok(None) | Err(_) => {
+            return Ok(Some(unverifiable("it was accepted, and the field cannot be read any more")));
+        }
+    };
     Ok(match after.content {
         content if content == wanted.content => Some(report(Effect::Confirmed).to(shown(&content))),
         // The toolkit said yes and did nothing, as some do.
         content if content == before.content => None,
-        content => Some(
-            report(Effect::Unverifiable)
-                .to(shown(&content))
-                .hint("the field holds something else than was written: it may format or check its content"),
-        ),
+        content => {
+            let hint = "the field holds something else than was written: it may format or check its content";
+            Some(unverifiable(hint).to(shown(&content)))
+        }
     })
+}
+
+/// How long a toolkit that said yes may take to show it: browsers write in another process.
+const WRITE_WAIT: Duration = Duration::from_millis(150);
+
+/// Reads a field until it shows what was written, or something else than before, or nothing for [`WRITE_WAIT`].
+async fn written(
+    context: &Context,
+    element: &Element,
+    before: &Text,
+    wanted: &Wanted,
+) -> Result<Option<Text>> {
+    let mut changes = context.desktop().accessibility.changes().await?;
+    let deadline = tokio::time::Instant::now() + WRITE_WAIT;
+    loop {
+        let after = read_text(context, element).await?;
+        let same = after
+            .as_ref()
+            .is_some_and(|after| after.content == before.content && wanted.content != before.content);
+        if !same || context.stop().is_cancelled() {
+            return Ok(after);
+        }
+        // Any change of any application is a reason to look again; the deadline bounds it.
+        if tokio::time::timeout_at(deadline, changes.recv()).await.is_err() {
+            return read_text(context, element).await;
+        }
+    }
 }
 
 async fn write_blind(

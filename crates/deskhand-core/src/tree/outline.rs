@@ -131,15 +131,18 @@ fn states(text: &mut String, node: &Node) {
 }
 
 fn values(text: &mut String, node: &Node, details: &Details) {
-    if let Some(value) = details.value {
+    // A cell has a value and a text; the text is what is seen.
+    let is_cell = node.role == "table cell";
+    if let Some(value) = details.value.filter(|_| !is_cell) {
         let _ = write!(text, " value={}", value.current);
-        if value.maximum > value.minimum {
+        // Ends as far away as numbers go are no range that anybody chose.
+        if value.maximum > value.minimum && value.maximum - value.minimum < 1e12 {
             let _ = write!(text, " ({}..{})", value.minimum, value.maximum);
         }
     }
     let Some(Text { content, length, selections, .. }) = &details.text else { return };
     // A spin button's text repeats its value, a label's its name.
-    let repeats = details.value.is_some_and(|value| content.trim().parse() == Ok(value.current));
+    let repeats = !is_cell && details.value.is_some_and(|value| content.trim().parse() == Ok(value.current));
     let name = node.name.trim();
     let says_nothing = content.is_empty() && !node.interfaces.editable_text;
     if !repeats && !says_nothing && content.trim() != name && content != "\u{fffc}" {

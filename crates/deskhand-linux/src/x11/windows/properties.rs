@@ -120,6 +120,7 @@ fn kind_of(atoms: &Atoms, kind: Atom) -> Option<WindowKind> {
         (atoms._NET_WM_WINDOW_TYPE_NORMAL, WindowKind::Normal),
         (atoms._NET_WM_WINDOW_TYPE_UTILITY, WindowKind::Normal),
         (atoms._NET_WM_WINDOW_TYPE_DIALOG, WindowKind::Dialog),
+        (atoms._NET_WM_WINDOW_TYPE_SPLASH, WindowKind::Splash),
         (atoms._NET_WM_WINDOW_TYPE_DOCK, WindowKind::Dock),
         (atoms._NET_WM_WINDOW_TYPE_DESKTOP, WindowKind::Desktop),
     ]
