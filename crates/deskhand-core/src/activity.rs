@@ -27,7 +27,8 @@ struct State {
     watching: bool,
     changed: HashMap<ElementId, Instant>,
     order: VecDeque<ElementId>,
-    acted: HashMap<Arc<str>, Instant>,
+    /// Per application: how many of our actions are under way, and when the last one ended.
+    acted: HashMap<Arc<str>, (u32, Instant)>,
 }
 
 impl Activity {
@@ -57,9 +58,10 @@ impl Activity {
         });
     }
 
-    /// Says that we are about to act on the application `owner`.
-    pub(crate) fn acting(&self, owner: &Arc<str>) {
-        self.lock().acted.insert(Arc::clone(owner), Instant::now());
+    /// Says that we are acting on the application `owner`, until the answer is dropped.
+    pub(crate) fn acting(self: &Arc<Self>, owner: &Arc<str>) -> Acting {
+        self.lock().acted.entry(Arc::clone(owner)).or_insert((0, Instant::now())).0 += 1;
+        Acting { activity: Arc::clone(self), owner: Arc::clone(owner) }
     }
 
     /// Whether `element` has been changing by itself.
@@ -72,7 +74,8 @@ impl Activity {
             return;
         }
         let mut state = self.lock();
-        if state.acted.get(&change.element.owner).is_some_and(|acted| acted.elapsed() < OURS) {
+        let ours = |(under_way, ended): &(u32, Instant)| *under_way > 0 || ended.elapsed() < OURS;
+        if state.acted.get(&change.element.owner).is_some_and(ours) {
             return;
         }
         if state.changed.insert(change.element.clone(), Instant::now()).is_none() {
@@ -87,5 +90,21 @@ impl Activity {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An action on an application that is under way.
+#[derive(Debug)]
+pub(crate) struct Acting {
+    activity: Arc<Activity>,
+    owner: Arc<str>,
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        if let Some((under_way, ended)) = self.activity.lock().acted.get_mut(&self.owner) {
+            *under_way = under_way.saturating_sub(1);
+            *ended = Instant::now();
+        }
     }
 }

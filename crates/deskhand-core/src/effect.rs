@@ -8,6 +8,7 @@ use serde::Serialize;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
+use crate::activity::Acting;
 use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId};
 use crate::engine::Context;
 use crate::geometry::Point;
@@ -160,6 +161,7 @@ pub(crate) struct Observer {
     element: Option<ElementId>,
     window: Option<Window>,
     windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
+    _acting: Option<Acting>,
 }
 
 impl Observer {
@@ -168,13 +170,12 @@ impl Observer {
     pub(crate) async fn start(context: &Context, target: Target<'_>) -> Self {
         let accessibility = &context.desktop().accessibility;
         let owner = target.owner.cloned();
-        let changes = match &owner {
-            Some(owner) => {
-                context.activity().watch(accessibility).await;
-                context.activity().acting(owner);
-                accessibility.changes().await.ok()
-            }
-            None => None,
+        let acting = owner.as_ref().map(|owner| context.activity().acting(owner));
+        let changes = if owner.is_some() {
+            context.activity().watch(accessibility).await;
+            accessibility.changes().await.ok()
+        } else {
+            None
         };
         let windows = &context.desktop().windows;
         let windows = match windows.changes().await {
@@ -184,7 +185,14 @@ impl Observer {
             }
             Err(_) => None,
         };
-        Self { changes, owner, element: target.element.cloned(), window: target.window.cloned(), windows }
+        Self {
+            changes,
+            owner,
+            element: target.element.cloned(),
+            window: target.window.cloned(),
+            windows,
+            _acting: acting,
+        }
     }
 
     /// Waits until something shows that the action worked, at most [`EFFECT_WAIT`]. The answer says what it was.
@@ -193,7 +201,8 @@ impl Observer {
         context: &Context,
         snapshot: Option<&Snapshot>,
     ) -> Option<String> {
-        let deadline = Instant::now() + EFFECT_WAIT;
+        // An application that tells nothing of itself is not worth waiting for: a look at its windows is all there is.
+        let deadline = Instant::now() + if self.changes.is_some() { EFFECT_WAIT } else { Duration::ZERO };
         loop {
             if let Some(found) = self.window_evidence(context).await {
                 return Some(found);

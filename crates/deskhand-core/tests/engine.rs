@@ -635,3 +635,16 @@ async fn a_click_on_a_row_selects_it() {
     let answer = script.call(r#"click {"window_id": 1, "element_index": 3}"#).await.unwrap();
     assert_eq!(answer.structured["route"], "pointer");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_we_changed_before_is_no_restlessness_of_the_application() {
+    let script = editor();
+    script.desktop.set_key_time(Duration::from_millis(500));
+    script.call(r#"get_window_state {"window_id": 1}"#).await.unwrap();
+    script.call(r#"type_text {"window_id": 1, "text": "slowly"}"#).await.unwrap();
+    script.desktop.set_key_time(Duration::ZERO);
+    let answer = script.call(r#"click {"window_id": 1, "element_index": 1}"#).await.unwrap();
+    assert_eq!(answer.structured["effect"], "confirmed", "{}", answer.text);
+    let answer = script.call(r#"press_key {"window_id": 1, "key": "BackSpace"}"#).await.unwrap();
+    assert_eq!(answer.structured["effect"], "confirmed", "{}", answer.text);
+}

@@ -329,7 +329,7 @@ async fn click_place_in_background(
     let node = accessibility.probe(&found).await?;
     let snapshot =
         Snapshot { id: String::new(), window: window.clone(), nodes: vec![node.clone()], seen: false };
-    let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node };
+    let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node, acting: None };
     element.require_enabled()?;
     let observer = observe(context, &element).await;
     match without_pointer(context, &element, Delivery::Background).await? {

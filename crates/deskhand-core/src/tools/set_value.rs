@@ -218,6 +218,7 @@ async fn set_choice(context: &Context, arguments: &Arguments, element: Element) 
         index: entry,
         window: element.window.clone(),
         node: context.desktop().accessibility.probe(&nodes[entry as usize].id).await?,
+        acting: element.acting.clone(),
     };
     choose(context, &element, &entry, &wanted).await
 }

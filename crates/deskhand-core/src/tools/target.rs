@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::window_state::{MAX_NODES, TREE_BUDGET};
+use crate::activity::Acting;
 use crate::desktop::{
     Details, ElementId, Node, PortError, State, TreeNote, TreeRequest, Window, WindowId, WindowKind,
 };
@@ -139,6 +140,8 @@ pub(crate) struct Element {
     pub(crate) window: Window,
     /// As it is now.
     pub(crate) node: Node,
+    /// What changes in its application from now on is our doing.
+    pub(crate) acting: Option<Arc<Acting>>,
 }
 
 impl Element {
@@ -266,7 +269,8 @@ pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
         );
         return Err(Error::new(Code::StaleSnapshot, message));
     }
-    Ok(Element { snapshot, index, window, node })
+    let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
+    Ok(Element { snapshot, index, window, node, acting })
 }
 
 /// Characters of a text that a query looks through.
@@ -302,7 +306,8 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
         context.session().keep(|id| Snapshot { id, window: window.clone(), nodes: tree.nodes, seen: false });
     let element = |index: u32| {
         let node = snapshot.nodes[index as usize].clone();
-        Element { snapshot: Arc::clone(&snapshot), index, window: window.clone(), node }
+        let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
+        Element { snapshot: Arc::clone(&snapshot), index, window: window.clone(), node, acting }
     };
     match found.as_slice() {
         [only] => Ok(element(*only)),

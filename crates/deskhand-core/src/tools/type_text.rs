@@ -1,5 +1,6 @@
 //! `type_text`: text into an element, or into whatever has the focus.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -306,7 +307,8 @@ async fn focused_element(context: &Context, window: &Window) -> Result<Option<El
     let node = tree.nodes[place].clone();
     let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: tree.nodes, seen: false };
     let index = u32::try_from(place).unwrap_or(u32::MAX);
-    Ok(Some(Element { snapshot: snapshot.into(), index, window: window.clone(), node }))
+    let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
+    Ok(Some(Element { snapshot: snapshot.into(), index, window: window.clone(), node, acting }))
 }
 
 async fn read_text(context: &Context, element: &Element) -> Result<Option<Text>> {
