@@ -1,16 +1,17 @@
 //! Takes pictures, on a connection and a thread of its own.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use deskhand_core::desktop::{Capture, CaptureTarget, Pixels, PortError, WindowId};
 use deskhand_core::geometry::Rect;
 use x11rb::connection::{Connection, RequestConnection as _};
+use x11rb::protocol::Event;
 use x11rb::protocol::composite::{self, ConnectionExt as _};
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ConnectionExt as _, Drawable, ImageOrder, Window as XWindow};
 
 use super::pixels::{Alpha, Layer, convert, merge};
-use super::reveal;
+use super::reveal::{self, Painted};
 use super::segment::{Part, Segment};
 use crate::environment::SessionEnvironment;
 use crate::x11::connection::{Link, Trouble, unless_refused};
@@ -28,7 +29,7 @@ pub(in crate::x11) struct Camera {
     composite: bool,
     /// Windows (children of the root) that this connection has redirected. The server keeps them so until the
     /// connection ends.
-    redirected: HashSet<XWindow>,
+    redirected: HashMap<XWindow, Painted>,
 }
 
 impl Camera {
@@ -36,7 +37,7 @@ impl Camera {
     pub(in crate::x11) fn open(environment: &SessionEnvironment) -> Result<Self, PortError> {
         let link = Link::open(environment)?;
         let composite = extensions(&link).map_err(PortError::from)?;
-        Ok(Self { link, segment: Segment::default(), composite, redirected: HashSet::new() })
+        Ok(Self { link, segment: Segment::default(), composite, redirected: HashMap::new() })
     }
 
     /// Whether windows can be captured without what covers them.
@@ -54,7 +55,7 @@ impl Camera {
     /// # Errors
     /// `WindowGone`, `CaptureFailed`.
     pub(in crate::x11) fn capture(&mut self, target: CaptureTarget) -> Result<Capture, Trouble> {
-        self.link.drain()?;
+        self.take_events()?;
         match target {
             CaptureTarget::Region(region) => self.region(region),
             CaptureTarget::Window(id) => {
@@ -121,15 +122,28 @@ impl Camera {
 
     /// Sees to it that a window has memory of its own. Whether it has been painted there; `None`: it is gone.
     fn redirect(&mut self, listing: &Listing, part: &Listed) -> Result<Option<bool>, Trouble> {
-        if self.redirected.contains(&part.top) {
-            return Ok(Some(true));
+        if let Some(painted) = self.redirected.get(&part.top) {
+            return Ok(Some(*painted == Painted::Yes));
         }
         let hidden = listing.hidden_part(part);
         let painted = reveal::redirect(&self.link, part.top, part.top_area, hidden)?;
-        if painted.is_some() {
-            self.redirected.insert(part.top);
+        if let Some(painted) = painted {
+            self.redirected.insert(part.top, painted);
         }
-        Ok(painted)
+        Ok(painted.map(|painted| painted == Painted::Yes))
+    }
+
+    /// Takes in which applications have drawn at last.
+    fn take_events(&mut self) -> Result<(), Trouble> {
+        while let Some(event) = self.link.x.poll_for_event()? {
+            let Event::DamageNotify(event) = event else { continue };
+            let waiting = Painted::NotYet(event.damage);
+            if let Some(painted) = self.redirected.values_mut().find(|painted| **painted == waiting) {
+                *painted = Painted::Yes;
+                self.link.x.damage_destroy(event.damage)?;
+            }
+        }
+        Ok(())
     }
 
     fn layer(&mut self, part: &Listed) -> Result<Option<Layer>, Trouble> {
