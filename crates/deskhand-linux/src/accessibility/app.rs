@@ -46,8 +46,10 @@ pub(super) enum Toolkit {
 }
 
 impl Toolkit {
-    fn named(name: &str, version: &str) -> Self {
+    fn named(app: &str, name: &str, version: &str) -> Self {
         match name {
+            // LibreOffice lends GTK's bridge and calls itself by GTK's name.
+            "gtk" | "VCL" if app == "soffice" => Self::LibreOffice,
             "gtk" | "GTK" | "gtk+" if version.starts_with('4') => Self::Gtk4,
             "gtk" | "GTK" | "gtk+" => Self::Gtk3,
             "Qt" => Self::Qt,
@@ -307,9 +309,10 @@ impl App {
                 }
                 let (toolkit, version) = (toolkit.unwrap_or_default(), version.unwrap_or_default());
                 let words = format!("{toolkit} {version}").trim().to_owned();
+                let name = name.unwrap_or_default();
                 Ok(About {
-                    name: name.unwrap_or_default(),
-                    toolkit: Toolkit::named(&toolkit, &version),
+                    toolkit: Toolkit::named(&name, &toolkit, &version),
+                    name,
                     toolkit_words: (!words.is_empty()).then_some(words),
                 })
             })

@@ -71,7 +71,8 @@ impl Reader<'_> {
     }
 
     async fn value(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Value>, Failure> {
-        if !facts.interfaces.has(Interface::Value) {
+        // A spreadsheet cell's text says its value as it is shown.
+        if !facts.interfaces.has(Interface::Value) || facts.role == role::TABLE_CELL {
             return Ok(None);
         }
         let number = |name| app.property::<f64>(self.bus, &id.object, VALUE, name, self.until);
@@ -85,6 +86,9 @@ impl Reader<'_> {
     async fn text(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Text>, Failure> {
         if !has_own_text(facts, self.toolkit) {
             return Ok(None);
+        }
+        if facts.role == role::TABLE_CELL && self.toolkit == Toolkit::LibreOffice {
+            return self.cell_text(app, id).await;
         }
         // GTK 4.8 may never answer a question about selections.
         let with_selections = self.toolkit != Toolkit::Gtk4;
@@ -107,6 +111,16 @@ impl Reader<'_> {
         };
         let caret = known(caret)?.and_then(|caret| usize::try_from(caret).ok());
         Ok(Some(Text { content, length, caret, selections: selections? }))
+    }
+
+    /// The text of a spreadsheet cell, in one question: there are hundreds of them, and they are short.
+    async fn cell_text(&self, app: &App, id: &ElementId) -> Result<Option<Text>, Failure> {
+        let text = app.ask_for::<String, _>(self.bus, &id.object, TEXT, "GetText", &(0, -1), self.until);
+        Ok(known(text.await)?.map(|text| Text {
+            length: text.chars().count(),
+            content: text.chars().take(self.text_limit).collect(),
+            ..Text::default()
+        }))
     }
 
     async fn selections(&self, app: &App, id: &ElementId) -> Result<Vec<(usize, usize)>, Failure> {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use deskhand_core::desktop::{ElementId, Node, State};
 
 use super::event::{Event, What};
+use super::walk::Listing;
 use super::wire::{Facts, Item, role_name};
 
 /// Below this many objects nothing is pruned.
@@ -172,6 +173,16 @@ impl Mirror {
         unknown
     }
 
+    /// Takes children with what was read of them. Gives those whose facts have to be asked.
+    pub(super) fn set_listing(&mut self, id: &ElementId, listing: Listing) -> Vec<ElementId> {
+        let mut unknown = self.set_children(id, listing.children, listing.unread);
+        for (child, facts) in listing.facts {
+            self.set_facts(&child, facts);
+        }
+        unknown.retain(|child| !self.entries.contains_key(child));
+        unknown
+    }
+
     /// Whether the object's children have to be asked.
     pub(super) fn asks_children(&self, id: &ElementId) -> bool {
         self.entries.get(id).is_some_and(|entry| matches!(entry.children, Children::Unknown(_)))
@@ -224,6 +235,13 @@ impl Mirror {
             .iter()
             .filter(|(_, entry)| roles.contains(&entry.facts.role) && entry.facts.states.has(State::Showing));
         wanted.map(|(id, entry)| (id.clone(), entry.children.listed().to_vec())).collect()
+    }
+
+    /// Whether an object with `role` under `root` has children.
+    pub(super) fn has_content(&self, root: &ElementId, role: u32) -> bool {
+        self.reachable(root, usize::MAX)
+            .iter()
+            .any(|id| self.facts(id).is_some_and(|facts| facts.role == role) && !self.children(id).is_empty())
     }
 
     /// Applies an event of the application.

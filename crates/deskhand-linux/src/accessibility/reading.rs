@@ -135,30 +135,29 @@ impl Reading<'_> {
             && !app.was_woken(root)
     }
 
-    /// Asks for attributes, which makes Chromium build its tree, and waits for it.
+    /// Asks for attributes, which makes Chromium build its tree, and waits for the page in it.
     async fn wake(&self, app: &App, root: &ElementId) -> Result<(), Silence> {
         tracing::debug!(window = %self.window.id, "waking the browser's tree");
         let until = self.until.min(Instant::now() + WAKE);
+        let mut grown = std::pin::pin!(app.published.notified());
+        grown.as_mut().enable(); // or what is published before the first wait goes unnoticed
         match app.ask(self.bus, &root.object, ACCESSIBLE, "GetAttributes", &(), self.until).await {
             Err(Failure::Silent(silence)) => return Err(silence),
             Ok(_) | Err(Failure::Object(_)) => {}
         }
-        while Instant::now() < until {
-            let grown = app.published.notified();
-            if tokio::time::timeout_at(until, grown).await.is_err() {
-                break;
-            }
-            while tokio::time::timeout(QUIET, app.published.notified()).await.is_ok() {
-                if Instant::now() >= until {
-                    break;
-                }
+        while tokio::time::timeout_at(until, grown.as_mut()).await.is_ok() {
+            grown.set(app.published.notified());
+            grown.as_mut().enable();
+            while Instant::now() < until && tokio::time::timeout(QUIET, grown.as_mut()).await.is_ok() {
+                grown.set(app.published.notified());
+                grown.as_mut().enable();
             }
             load(self.bus, app, self.until).await?;
-            if app.memory().mirror.nodes(root, ASLEEP).0.len() >= ASLEEP {
-                break;
+            if app.memory().mirror.has_content(root, wire::role::DOCUMENT_WEB) {
+                return Ok(());
             }
         }
-        Ok(())
+        load(self.bus, app, self.until).await
     }
 
     fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {

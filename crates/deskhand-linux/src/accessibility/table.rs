@@ -3,6 +3,8 @@
 //! A spreadsheet counts 2,147,483,647 children and creates an object for each one that is asked for, so cells are
 //! asked for by row and column, between those that lie in the table's visible corners.
 
+use std::collections::HashSet;
+
 use tokio::time::Instant;
 
 use deskhand_core::desktop::ElementId;
@@ -11,7 +13,8 @@ use deskhand_core::geometry::Rect;
 use super::app::{ACCESSIBLE, App, Failure};
 use super::bus::{Bus, CallError};
 use super::extents;
-use super::walk::{Walk, reference};
+use super::walk::{self, Listing, Walk, reference};
+use super::wire::{Facts, StateBits};
 
 /// Cells that are read at most; a 4K screen full of small cells has fewer.
 const CELLS: usize = 6_000;
@@ -27,29 +30,33 @@ const COMPONENT: &str = "org.a11y.atspi.Component";
 type Range = ((i32, i32), (i32, i32));
 
 /// The visible cells of `table`, row by row, and how many of its `count` cells that leaves.
-pub(super) async fn visible(
-    walk: &Walk<'_>,
-    table: &ElementId,
-    count: i32,
-) -> Result<(Vec<ElementId>, u64), Failure> {
+pub(super) async fn visible(walk: &Walk<'_>, table: &ElementId, count: i32) -> Result<Listing, Failure> {
     let app = walk.bus.apps().get(&table.owner);
-    let rest = |read: usize| u64::try_from(count).unwrap_or(0).saturating_sub(read as u64);
-    let Some(area) = visible_area(walk, &app, table).await? else { return Ok((Vec::new(), rest(0))) };
+    let listing = |cells: Vec<(ElementId, Facts)>| {
+        let unread = u64::try_from(count).unwrap_or(0).saturating_sub(cells.len() as u64);
+        let children = cells.iter().map(|(id, _)| id.clone()).collect();
+        Listing { children, unread, facts: cells }
+    };
+    let Some(area) = visible_area(walk, &app, table).await? else { return Ok(listing(Vec::new())) };
     let reader = Table { bus: walk.bus, app: &app, table, until: walk.until };
-    let Some((first, last)) = reader.range(area).await? else { return Ok((Vec::new(), rest(0))) };
+    let Some((first, last)) = reader.range(area).await? else { return Ok(listing(Vec::new())) };
+    // The cells of one such table are alike but for name and states: one of them stands for the rest.
+    let Some(corner) = reader.cell(first.0, first.1).await? else { return Ok(listing(Vec::new())) };
+    let alike = walk::facts(walk.bus, &corner, walk.until).await?;
     let places = (first.0..=last.0).flat_map(|row| (first.1..=last.1).map(move |column| (row, column)));
-    let asked = places.take(CELLS).map(|(row, column)| reader.cell(row, column));
+    let asked = places.take(CELLS).map(|(row, column)| reader.cell_with_facts(row, column, &alike));
     let cells = futures_util::future::join_all(asked).await;
     let mut found = Vec::with_capacity(cells.len());
+    let mut seen = HashSet::new();
     for cell in cells {
+        // Merged cells come once for each place that they cover.
         match cell {
-            Ok(Some(cell)) if !found.contains(&cell) => found.push(cell), // merged cells come once for each place
+            Ok(Some((id, facts))) if seen.insert(id.clone()) => found.push((id, facts)),
             Err(Failure::Silent(silence)) => return Err(Failure::Silent(silence)),
             _ => {}
         }
     }
-    let left = rest(found.len());
-    Ok((found, left))
+    Ok(listing(found))
 }
 
 /// The part of the table that its ancestors do not cut off, in the toolkit's screen coordinates.
@@ -150,6 +157,25 @@ impl Table<'_> {
         let object = &self.table.object;
         let reply = self.app.ask(self.bus, object, TABLE, "GetAccessibleAt", &body, self.until).await?;
         reference(&reply)
+    }
+}
+
+impl Table<'_> {
+    async fn cell_with_facts(
+        &self,
+        row: i32,
+        column: i32,
+        alike: &Facts,
+    ) -> Result<Option<(ElementId, Facts)>, Failure> {
+        let Some(id) = self.cell(row, column).await? else { return Ok(None) };
+        let object = id.object.as_ref();
+        let (name, states) = tokio::join!(
+            self.app.property::<String>(self.bus, object, ACCESSIBLE, "Name", self.until),
+            self.app.ask_for::<Vec<u32>, _>(self.bus, object, ACCESSIBLE, "GetState", &(), self.until),
+        );
+        let states = StateBits::from_words(&states?);
+        let facts = Facts { name: name?, states, description: String::new(), ..alike.clone() };
+        Ok(Some((id, facts)))
     }
 }
 

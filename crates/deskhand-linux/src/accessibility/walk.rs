@@ -48,9 +48,19 @@ pub(super) struct Ended {
     pub silence: Option<Silence>,
 }
 
+/// The children of an object.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub children: Vec<ElementId>,
+    /// How many more there are.
+    pub unread: u64,
+    /// What was read of the children along with them.
+    pub facts: Vec<(ElementId, Facts)>,
+}
+
 enum Answer {
     Facts(ElementId, Result<Facts, Failure>),
-    Children(ElementId, Result<(Vec<ElementId>, u64), Failure>),
+    Children(ElementId, Result<Listing, Failure>),
 }
 
 /// What was asked and found in one pass.
@@ -120,8 +130,8 @@ impl Walk<'_> {
                     }
                     self.app.memory().mirror.remove(&id);
                 }
-                Answer::Children(id, Ok((children, unread))) => {
-                    let unknown = self.app.memory().mirror.set_children(&id, children, unread);
+                Answer::Children(id, Ok(listing)) => {
+                    let unknown = self.app.memory().mirror.set_listing(&id, listing);
                     for child in unknown {
                         pass.listed.insert(child.clone());
                         self.ask_facts(child, pass, &waiting);
@@ -164,14 +174,14 @@ impl Walk<'_> {
     }
 
     /// The children of an object, and how many more there are. Never asks for all children of a huge container.
-    async fn children(&self, id: &ElementId, facts: &Facts) -> Result<(Vec<ElementId>, u64), Failure> {
+    async fn children(&self, id: &ElementId, facts: &Facts) -> Result<Listing, Failure> {
         let app = self.bus.apps().get(&id.owner);
         let count = match facts.count {
             count if count >= 0 && !facts.states.has(State::ManagesDescendants) => count,
             _ => app.property(self.bus, &id.object, ACCESSIBLE, "ChildCount", self.until).await?,
         };
         if count <= 0 {
-            return Ok((Vec::new(), 0));
+            return Ok(Listing::default());
         }
         if count > MANY_CHILDREN && facts.interfaces.has(Interface::Table) {
             return table::visible(self, id, count).await;
@@ -179,7 +189,7 @@ impl Walk<'_> {
         if count > TOO_MANY_CHILDREN {
             let children = self.some_children(&app, id, FIRST_CHILDREN).await?;
             let unread = u64::try_from(count).unwrap_or(0).saturating_sub(children.len() as u64);
-            return Ok((children, unread));
+            return Ok(Listing { children, unread, facts: Vec::new() });
         }
         let reply = app.ask(self.bus, &id.object, ACCESSIBLE, "GetChildren", &(), self.until).await?;
         let body = reply.body();
@@ -187,7 +197,8 @@ impl Walk<'_> {
         let mut names = Names::default();
         let mut seen = HashSet::new();
         let children = references.into_iter().filter_map(|reference| names.element(reference));
-        Ok((children.filter(|child| seen.insert(child.clone())).collect(), 0))
+        let children = children.filter(|child| seen.insert(child.clone())).collect();
+        Ok(Listing { children, ..Listing::default() })
     }
 
     async fn some_children(&self, app: &App, id: &ElementId, count: i32) -> Result<Vec<ElementId>, Failure> {

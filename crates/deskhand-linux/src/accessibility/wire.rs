@@ -208,6 +208,7 @@ pub(super) mod role {
     pub(crate) const EDITBAR: u32 = 77;
     pub(crate) const ENTRY: u32 = 79;
     pub(crate) const DOCUMENT_TEXT: u32 = 94;
+    pub(crate) const DOCUMENT_WEB: u32 = 95;
 }
 
 /// The role's name in AT-SPI's words.
