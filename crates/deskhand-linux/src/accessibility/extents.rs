@@ -102,3 +102,95 @@ fn scale(frame: &Rect, window: &Window) -> f64 {
         .find(|scale| fits(*scale, &window.client) || fits(*scale, &window.frame))
         .unwrap_or(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use deskhand_core::desktop::{WindowId, WindowKind};
+
+    use super::*;
+
+    /// A window with a title bar of 19 and borders of 1 pixel.
+    fn window(client: Rect) -> Window {
+        Window {
+            id: WindowId(1),
+            pid: None,
+            app: String::new(),
+            title: String::new(),
+            frame: Rect::new(client.x - 1, client.y - 20, client.width + 2, client.height + 21),
+            client,
+            focused: false,
+            minimized: false,
+            z: 0,
+            kind: WindowKind::Normal,
+            parent: None,
+        }
+    }
+
+    #[test]
+    fn extents_that_mean_nothing_are_none() {
+        assert_eq!(usable(i32::MIN, i32::MIN, 10, 10), None);
+        assert_eq!(usable(-1, -1, 1, 1), None);
+        assert_eq!(usable(0, 0, 0, 5), None);
+        assert_eq!(usable(0, 0, -1, -1), None);
+        assert_eq!(usable(-1, -1, 40, 20), Some(Rect::new(-1, -1, 40, 20)));
+        assert_eq!(usable(-300, 5, 40, 20), Some(Rect::new(-300, 5, 40, 20)));
+    }
+
+    #[test]
+    fn gtk_3_with_borders_is_taken_as_it_is() {
+        let window = window(Rect::new(76, 307, 640, 480));
+        let space = Space::of(Toolkit::Gtk3, &window, Some(window.frame));
+        let button = Rect::new(115, 307, 41, 25);
+        assert_eq!(space.to_screen(button), button);
+        assert_eq!(space.from_screen(115, 307), (115, 307));
+    }
+
+    #[test]
+    fn gtk_4_starts_at_the_window() {
+        let window = window(Rect::new(300, 200, 355, 486));
+        let space = Space::of(Toolkit::Gtk4, &window, Some(Rect::new(0, 0, 355, 486)));
+        assert_eq!(space.kind, WINDOW);
+        assert_eq!(space.to_screen(Rect::new(10, 20, 30, 40)), Rect::new(310, 220, 30, 40));
+        assert_eq!(space.from_screen(310, 220), (10, 20));
+    }
+
+    #[test]
+    fn logical_pixels_become_device_pixels() {
+        for (scale, client) in [(2.0, Rect::new(200, 100, 800, 600)), (1.5, Rect::new(150, 75, 600, 450))] {
+            let window = window(client);
+            let logical = Rect::new(100, 50, 400, 300);
+            let space = Space::of(Toolkit::Gtk3, &window, Some(logical));
+            assert_eq!(space.scale, scale);
+            assert_eq!(space.to_screen(logical), client);
+            let inside = space.from_screen(client.x + 7, client.y + 7);
+            assert!(
+                space
+                    .to_screen(Rect::new(inside.0, inside.1, 1, 1))
+                    .contains(deskhand_core::geometry::Point::new(client.x + 7, client.y + 7))
+            );
+        }
+    }
+
+    #[test]
+    fn a_display_left_of_the_origin_stays_there() {
+        let window = window(Rect::new(-1280, 40, 640, 480));
+        let space = Space::of(Toolkit::Gtk4, &window, Some(Rect::new(0, 0, 640, 480)));
+        assert_eq!(space.to_screen(Rect::new(5, 5, 10, 10)), Rect::new(-1275, 45, 10, 10));
+    }
+
+    #[test]
+    fn a_frame_of_unknown_size_is_not_scaled() {
+        let window = window(Rect::new(10, 10, 640, 480));
+        for frame in [None, Some(Rect::new(0, 0, 333, 100))] {
+            assert_eq!(Space::of(Toolkit::Qt, &window, frame).scale, 1.0);
+        }
+    }
+
+    #[test]
+    fn absurd_numbers_do_not_overflow() {
+        let window = window(Rect::new(100, 100, 640, 480));
+        let space = Space::of(Toolkit::Gtk4, &window, None);
+        let far = space.to_screen(Rect::new(i32::MAX, i32::MIN + 1, u32::MAX, u32::MAX));
+        assert_eq!((far.x, far.width), (i32::MAX, u32::MAX));
+    }
+}

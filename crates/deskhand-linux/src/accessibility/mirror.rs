@@ -261,6 +261,10 @@ impl Mirror {
     }
 
     fn change(&mut self, source: &ElementId, what: &What) {
+        if let What::ChildRemoved(Some(child)) | What::ChildAdded(Some(child)) = what {
+            // What happened to it while it was no part of the tree may not have been announced.
+            self.doubt_all(child);
+        }
         if let What::ChildRemoved(Some(child)) = what {
             return self.child_removed(source, child);
         }
@@ -440,3 +444,6 @@ fn ordered(mut places: Vec<(i32, ElementId)>, count: i32) -> Children {
     let list = places.into_iter().map(|(_, id)| id).collect();
     if exact { Children::Known(list) } else { Children::Unknown(list) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod event;
 mod extents;
 mod frames;
 mod mirror;
+mod process;
 mod reading;
 mod table;
 mod walk;
@@ -21,6 +22,7 @@ mod wire;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
@@ -28,8 +30,8 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use deskhand_core::desktop::{
-    Accessibility, Change, Check, Details, ElementId, Node, PortError, Stop, Tree, TreeNote, TreeRequest,
-    Window, WindowId, WindowKind,
+    Accessibility, Change, ChangeKind, Check, Details, ElementId, Node, PortError, Stop, Tree, TreeNote,
+    TreeRequest, Window, WindowId, WindowKind,
 };
 use deskhand_core::geometry::Point;
 
@@ -43,6 +45,9 @@ use reading::{Reading, SNAPSHOT};
 
 /// Elements whose details are asked at the same time; each takes several questions.
 const ELEMENTS_AT_A_TIME: usize = 64;
+
+/// A program that was just started publishes its windows after they are on the screen; most take far less.
+const PUBLISH: Duration = Duration::from_secs(1);
 
 /// The accessibility of one desktop. Connects at the first call, and again when the bus has ended.
 pub struct AtSpi {
@@ -95,16 +100,49 @@ impl AtSpi {
         if let Some(found) = known {
             return Ok(found);
         }
+        // Listens before it looks, or what is published in between goes unnoticed.
+        let changes = bus.changes().subscribe();
         let found = match frames::find(bus, window, until).await {
             Err(NotFound::NoFrame(app)) if window.kind == WindowKind::Popup && !app.memory().loaded => {
                 // Popups are looked for in what is known, and nothing is known yet.
                 let _ = reading::load(bus, &app, until).await;
                 frames::find(bus, window, until).await?
             }
+            Err(NotFound::NoFrame(_) | NotFound::NoApplication)
+                if window.kind != WindowKind::Popup && window.pid.is_some_and(process::is_young) =>
+            {
+                Self::published(bus, window, changes, until).await?
+            }
             found => found?,
         };
         lock(&self.windows).insert(window.id, found.clone());
         Ok(found)
+    }
+
+    /// Waits for a program that was just started to publish its window.
+    async fn published(
+        bus: &Bus,
+        window: &Window,
+        mut changes: broadcast::Receiver<Change>,
+        until: Instant,
+    ) -> Result<Found, NotFound> {
+        let patience = until.min(Instant::now() + PUBLISH);
+        loop {
+            let announced = async {
+                loop {
+                    match changes.recv().await {
+                        Ok(change) if !matches!(change.kind, ChangeKind::Children | ChangeKind::Window) => {}
+                        Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return true,
+                        Err(broadcast::error::RecvError::Closed) => return false,
+                    }
+                }
+            };
+            let again = tokio::time::timeout_at(patience, announced).await == Ok(true);
+            match frames::find(bus, window, until).await {
+                Err(NotFound::NoFrame(_) | NotFound::NoApplication) if again => {}
+                found => return found,
+            }
+        }
     }
 
     fn forget(&self, window: WindowId) -> bool {

@@ -325,3 +325,137 @@ pub(super) fn item(message: &Message) -> Result<Item, CallError> {
     };
     item.ok_or_else(|| CallError::Malformed(format!("AddAccessible carries {signature}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use zbus::zvariant::ObjectPath;
+
+    use super::*;
+
+    fn path(path: &str) -> ObjectPath<'_> {
+        ObjectPath::try_from(path).unwrap()
+    }
+
+    fn signal<B: serde::Serialize + zbus::zvariant::DynamicType>(body: &B) -> Message {
+        Message::signal("/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "AddAccessible")
+            .unwrap()
+            .build(body)
+            .unwrap()
+    }
+
+    fn element(owner: &str, object: &str) -> ElementId {
+        ElementId { owner: owner.into(), object: object.into() }
+    }
+
+    #[test]
+    fn items_with_places_and_counts() {
+        let item = (
+            (":1.2", path("/a/1")),
+            (":1.2", path("/a/root")),
+            (":1.2", path("/a/0")),
+            3_i32,
+            7_i32,
+            vec!["org.a11y.atspi.Accessible", "org.a11y.atspi.Action", "org.a11y.atspi.Text"],
+            "Save",
+            43_u32,
+            "writes the file",
+            vec![1_u32 << 25 | 1 << 8, 1 << 9],
+        );
+        let items = items(&signal(&(vec![item.clone()],))).unwrap();
+        let expected = Item {
+            id: element(":1.2", "/a/1"),
+            parent: Some(element(":1.2", "/a/0")),
+            facts: Facts {
+                name: "Save".into(),
+                description: "writes the file".into(),
+                role: 43,
+                states: StateBits(1 << 25 | 1 << 8 | 1 << 41),
+                interfaces: InterfaceBits::from_names(["org.a11y.atspi.Text", "org.a11y.atspi.Action"]),
+                count: 7,
+            },
+            index: 3,
+            children: None,
+        };
+        assert_eq!(items, [expected.clone()]);
+        assert!(items[0].facts.states.has(State::Checkable) && items[0].facts.states.has(State::Showing));
+        assert_eq!(super::item(&signal(&(item,))).unwrap(), expected, "as one structure");
+    }
+
+    #[test]
+    fn items_with_lists_of_children() {
+        let item = (
+            (":1.3", path("/q/1")),
+            (":1.3", path("/q/root")),
+            (":1.3", path("/org/a11y/atspi/null")),
+            vec![(":1.3", path("/q/2")), (":1.3", path("/q/3"))],
+            vec!["org.a11y.atspi.Component"],
+            "window",
+            69_u32,
+            "",
+            vec![0_u32, 0],
+        );
+        let items = items(&signal(&(vec![item],))).unwrap();
+        assert_eq!(items[0].parent, None, "the null object is nobody's parent");
+        assert_eq!(items[0].children, Some(vec![element(":1.3", "/q/2"), element(":1.3", "/q/3")]));
+        assert_eq!(items[0].facts.count, 2);
+    }
+
+    #[test]
+    fn an_empty_answer_of_either_kind_has_no_items() {
+        type Old<'a> = (
+            (&'a str, ObjectPath<'a>),
+            (&'a str, ObjectPath<'a>),
+            (&'a str, ObjectPath<'a>),
+            Vec<(&'a str, ObjectPath<'a>)>,
+            Vec<&'a str>,
+            &'a str,
+            u32,
+            &'a str,
+            Vec<u32>,
+        );
+        assert_eq!(items(&signal(&(Vec::<Old<'_>>::new(),))).unwrap(), []);
+    }
+
+    #[test]
+    fn another_signature_is_an_error_and_no_panic() {
+        assert!(items(&signal(&("text",))).is_err());
+        assert!(items(&signal(&())).is_err());
+        assert!(super::item(&signal(&(1_u32, 2_u32))).is_err());
+    }
+
+    #[test]
+    fn every_state_is_the_one_of_the_specification() {
+        for (bit, name, _) in STATES {
+            let known = atspi_common::State::from(name);
+            assert_eq!(known as u64, 1 << bit, "{name}");
+        }
+    }
+
+    #[test]
+    fn states_of_events_set_and_clear() {
+        let mut states = StateBits::default();
+        states.set("checked", true);
+        states.set("no-such-state", true);
+        assert!(states.port().has(State::Checked));
+        states.set("checked", false);
+        assert_eq!(states, StateBits::default());
+    }
+
+    #[test]
+    fn roles_have_the_words_of_the_field() {
+        let words = [
+            (role::PASSWORD_TEXT, "password text"),
+            (role::ENTRY, "entry"),
+            (role::TABLE_CELL, "table cell"),
+            (role::TERMINAL, "terminal"),
+            (role::LIST_BOX, "list box"),
+            (role::DOCUMENT_TEXT, "document text"),
+            (role::TOOL_TIP, "tool tip"),
+            (role::SPIN_BUTTON, "spin button"),
+        ];
+        for (number, word) in words {
+            assert_eq!(role_name(number), word);
+        }
+        assert_eq!(role_name(9999), "role 9999");
+    }
+}

@@ -1,0 +1,49 @@
+//! How long an application has been running.
+
+/// Below this age a program may not have published its windows yet.
+const YOUNG: f64 = 5.0;
+/// The unit of times in `/proc/PID/stat`: part of the kernel's interface, and the same on all architectures that matter.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Place of the start time in `/proc/PID/stat`, counted after the name in parentheses.
+const START_TIME: usize = 19;
+
+/// Whether process `pid` was started a moment ago. A process that cannot be looked at is not.
+pub(super) fn is_young(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let uptime = std::fs::read_to_string("/proc/uptime").ok();
+    let age = stat.zip(uptime).and_then(|(stat, uptime)| age(&stat, &uptime));
+    age.is_some_and(|age| age < YOUNG)
+}
+
+/// Seconds since the start that `stat` tells, at `uptime`.
+fn age(stat: &str, uptime: &str) -> Option<f64> {
+    // The name may contain spaces and parentheses itself.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let start: f64 = fields.split_ascii_whitespace().nth(START_TIME)?.parse().ok()?;
+    let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(uptime - start / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat =
+            "42 (a) b (c) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12300 1000 10 18446744073709551615";
+        assert_eq!(age(stat, "125.50 200.00\n"), Some(2.5));
+    }
+
+    #[test]
+    fn this_process_is_young_and_the_first_is_not() {
+        assert!(is_young(std::process::id()));
+        assert!(!is_young(u32::MAX));
+    }
+
+    #[test]
+    fn nonsense_has_no_age() {
+        assert_eq!(age("", "1.0"), None);
+        assert_eq!(age("1 (x) S 1", "1.0"), None);
+    }
+}
