@@ -66,6 +66,11 @@ impl Toolkit {
         !matches!(self, Self::Qt | Self::Gtk4)
     }
 
+    /// Whether every change of a name or a state is announced.
+    pub(super) fn announces_names(self) -> bool {
+        matches!(self, Self::Chromium | Self::Gecko)
+    }
+
     /// Whether screen extents start at the window instead of at the screen.
     pub(super) fn extents_start_at_window(self) -> bool {
         self == Self::Gtk4
@@ -319,9 +324,14 @@ impl App {
             .await
     }
 
-    /// What is known of the application without asking it.
-    pub(super) fn known_about(&self) -> About {
-        self.about.get().cloned().unwrap_or_default()
+    /// The toolkit, as far as it is known without asking.
+    pub(super) fn known_toolkit(&self) -> Toolkit {
+        self.about.get().map(|about| about.toolkit).unwrap_or_default()
+    }
+
+    /// Toolkit name and version in words, as far as they are known without asking.
+    pub(super) fn toolkit_words(&self) -> Option<String> {
+        self.about.get().and_then(|about| about.toolkit_words.clone())
     }
 
     /// The application's name for messages.
@@ -369,18 +379,17 @@ impl Memory {
     /// Replaces the mirror by a bulk answer, and applies the events that came after it.
     pub(super) fn arrived(&mut self, mirror: Mirror, position: Sequence) {
         let events = self.arriving.take().unwrap_or_default();
-        self.mirror = mirror;
+        let later = events.iter().filter(|(at, _)| *at > position).map(|(_, event)| event);
+        self.mirror = mirror.succeed(&self.mirror, later);
         self.loaded = true;
-        for (_, event) in events.iter().filter(|(at, _)| *at > position) {
-            self.mirror.apply(event);
-        }
     }
 
     fn apply(&mut self, event: &Event, position: Sequence) {
-        if let Some(events) = &mut self.arriving {
+        if self.mirror.apply(event)
+            && let Some(events) = &mut self.arriving
+        {
             events.push((position, event.clone()));
         }
-        self.mirror.apply(event);
     }
 }
 

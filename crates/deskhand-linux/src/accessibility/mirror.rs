@@ -9,7 +9,7 @@ use deskhand_core::desktop::{ElementId, Node, State};
 
 use super::event::{Event, What};
 use super::walk::Listing;
-use super::wire::{Facts, Item, role_name};
+use super::wire::{Facts, Item, StateBits, role_name};
 
 /// Below this many objects nothing is pruned.
 const PRUNE: usize = 2_000;
@@ -65,8 +65,10 @@ pub(super) struct Mirror {
     found_under: HashMap<ElementId, ElementId>,
     /// How many objects the last pruning left.
     pruned_at: usize,
-    /// An event has been applied since this was last cleared.
-    touched: bool,
+    /// How many events have been applied, ever.
+    changes: u64,
+    /// So many of them are reflected in everything that is kept, also in what they did not say.
+    settled: u64,
     /// Objects that had an event since `watch` was called: facts that were asked for before it may be older.
     watched: Option<HashSet<ElementId>>,
 }
@@ -109,14 +111,31 @@ impl Mirror {
         self.entries.get(id).map_or(&[], |entry| entry.children.listed())
     }
 
-    /// Whether an event came since the last [`Mirror::settle`].
+    /// Whether an event came that [`Mirror::settle`] does not know of.
     pub(super) fn touched(&self) -> bool {
-        self.touched
+        self.changes != self.settled
     }
 
-    /// What was read reflects all events so far.
-    pub(super) fn settle(&mut self) {
-        self.touched = false;
+    /// How many events have been applied. What is asked from now on reflects them.
+    pub(super) fn stamp(&self) -> u64 {
+        self.changes
+    }
+
+    /// What was read reflects the events up to `stamp`.
+    pub(super) fn settle(&mut self, stamp: u64) {
+        self.settled = self.settled.max(stamp);
+    }
+
+    /// Takes the place of `old`, with `later` events that came after what this mirror was made of.
+    pub(super) fn succeed<'e>(mut self, old: &Mirror, later: impl Iterator<Item = &'e Event>) -> Self {
+        let later: Vec<&Event> = later.collect();
+        self.pruned_at = old.pruned_at;
+        self.changes = old.changes - later.len() as u64;
+        self.settled = self.changes;
+        for event in later {
+            self.apply(event);
+        }
+        self
     }
 
     /// From now on, remembers which objects had events.
@@ -228,6 +247,23 @@ impl Mirror {
         }
     }
 
+    /// The shown objects under `root`.
+    pub(super) fn shown(&self, root: &ElementId) -> Vec<ElementId> {
+        let mut found = self.reachable(root, usize::MAX);
+        found.retain(|id| self.facts(id).is_some_and(|facts| facts.states.has(State::Showing)));
+        found
+    }
+
+    /// Takes what was just asked of an object.
+    pub(super) fn set_name_and_states(&mut self, id: &ElementId, name: String, states: StateBits) {
+        let changed = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.facts.name = name;
+            entry.facts.states = states;
+            entry.doubtful = changed;
+        }
+    }
+
     /// The shown objects with one of `roles`, and their children.
     pub(super) fn with_roles(&self, roles: &[u32]) -> Vec<(ElementId, Vec<ElementId>)> {
         let wanted = self
@@ -244,12 +280,12 @@ impl Mirror {
             .any(|id| self.facts(id).is_some_and(|facts| facts.role == role) && !self.children(id).is_empty())
     }
 
-    /// Applies an event of the application.
-    pub(super) fn apply(&mut self, event: &Event) {
+    /// Applies an event of the application. Answers whether it may change anything that is kept here.
+    pub(super) fn apply(&mut self, event: &Event) -> bool {
         if matches!(event.what, What::Other | What::Window) {
-            return;
+            return false;
         }
-        self.touched = true;
+        self.changes += 1;
         if let Some(watched) = &mut self.watched {
             watched.insert(event.source.clone());
         }
@@ -258,6 +294,7 @@ impl Mirror {
             What::Removed(id) => self.removed(id),
             what => self.change(&event.source, what),
         }
+        true
     }
 
     fn change(&mut self, source: &ElementId, what: &What) {

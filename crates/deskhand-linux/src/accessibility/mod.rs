@@ -109,7 +109,8 @@ impl AtSpi {
                 frames::find(bus, window, until).await?
             }
             Err(NotFound::NoFrame(_) | NotFound::NoApplication)
-                if window.kind != WindowKind::Popup && window.pid.is_some_and(process::is_young) =>
+                if window.kind != WindowKind::Popup
+                    && window.pid.is_some_and(|pid| process::is_young(pid) && process::has_toolkit(pid)) =>
             {
                 Self::published(bus, window, changes, until).await?
             }
@@ -240,7 +241,7 @@ impl Accessibility for AtSpi {
             Ok(space) => space,
             Err(failure) => return Err(app.port_error(&failure, what)),
         };
-        let toolkit = app.known_about().toolkit;
+        let toolkit = app.known_toolkit();
         let reader = details::Reader { bus: &bus, toolkit, space, text_limit, with_actions, until };
         let mut results: Vec<Option<Details>> = vec![None; elements.len()];
         let mut answered = false;

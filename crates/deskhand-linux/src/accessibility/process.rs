@@ -1,7 +1,11 @@
 //! How long an application has been running.
 
-/// Below this age a program may not have published its windows yet.
-const YOUNG: f64 = 5.0;
+/// Below this age, in seconds, a program may not have published its windows yet: some first wait for services of the
+/// desktop that do not come.
+const YOUNG: f64 = 30.0;
+/// Libraries and programs that publish their windows, by their names in a process's map of files.
+const TOOLKITS: [&str; 6] =
+    ["/libatk-bridge-2.0", "/libgtk-4", "/libQt5Gui", "/libQt6Gui", "/chrom", "/libxul.so"];
 /// The unit of times in `/proc/PID/stat`: part of the kernel's interface, and the same on all architectures that matter.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Place of the start time in `/proc/PID/stat`, counted after the name in parentheses.
@@ -13,6 +17,14 @@ pub(super) fn is_young(pid: u32) -> bool {
     let uptime = std::fs::read_to_string("/proc/uptime").ok();
     let age = stat.zip(uptime).and_then(|(stat, uptime)| age(&stat, &uptime));
     age.is_some_and(|age| age < YOUNG)
+}
+
+/// Whether process `pid` uses a toolkit that publishes its windows. One that cannot be looked at may.
+pub(super) fn has_toolkit(pid: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
+        Ok(maps) => TOOLKITS.iter().any(|name| maps.contains(name)),
+        Err(_) => true,
+    }
 }
 
 /// Seconds since the start that `stat` tells, at `uptime`.

@@ -10,7 +10,7 @@ use super::app::{ACCESSIBLE, App, Failure, Silence, Toolkit};
 use super::bus::{Bus, CallError};
 use super::frames::Found;
 use super::mirror::Mirror;
-use super::walk::{Ended, Walk};
+use super::walk::{self, Ended, Walk};
 use super::wire;
 
 /// The longest that one snapshot may take (document 04 of the specification).
@@ -18,6 +18,8 @@ pub(super) const SNAPSHOT: Duration = Duration::from_secs(10);
 /// GTK does not announce every name and state that depends on another object (a button named by the label in it). Up
 /// to so many objects, an application that announced anything is read anew in bulk: that takes a few milliseconds.
 const SMALL: usize = 1_500;
+/// Name and states of one object cost about as much time as so many items of a bulk answer.
+const ITEMS_FOR_ONE_QUESTION: usize = 6;
 /// A browser window with fewer objects has not built its tree.
 const ASLEEP: usize = 12;
 /// How long a browser that was woken may take to build its tree.
@@ -61,9 +63,10 @@ impl Reading<'_> {
             Err(Failure::Silent(silence)) => return Ended { silence: Some(silence), broken: 0 },
             Err(Failure::Object(_)) => Toolkit::Other,
         };
-        if let Err(silence) = self.prepare(app, root, toolkit).await {
-            return Ended { silence: Some(silence), broken: 0 };
-        }
+        let stamp = match self.prepare(app, root, toolkit).await {
+            Ok(stamp) => stamp,
+            Err(silence) => return Ended { silence: Some(silence), broken: 0 },
+        };
         let mut ended = self.walk(app).complete(root).await;
         if ended.silence.is_none() && self.asleep(app, root, toolkit) {
             match self.wake(app, root).await {
@@ -73,7 +76,7 @@ impl Reading<'_> {
         }
         if ended.silence.is_none() {
             let mut memory = app.memory();
-            memory.mirror.settle();
+            memory.mirror.settle(stamp);
             memory.mirror.prune_if_large(&app.root());
         }
         ended
@@ -83,18 +86,18 @@ impl Reading<'_> {
         Walk { bus: self.bus, app, until: self.until, max_nodes: self.request.max_nodes, stop: self.stop }
     }
 
-    /// Makes the mirror as true as its events can make it, and marks what they cannot.
-    async fn prepare(&self, app: &App, root: &ElementId, toolkit: Toolkit) -> Result<(), Silence> {
+    /// Makes the mirror as true as its events can make it, and marks what they cannot. Answers which events will be
+    /// reflected when what is marked has been asked.
+    async fn prepare(&self, app: &App, root: &ElementId, toolkit: Toolkit) -> Result<u64, Silence> {
         if !toolkit.has_bulk() {
-            app.memory().mirror.doubt_all(root);
-            return Ok(());
+            let mut memory = app.memory();
+            memory.mirror.doubt_all(root);
+            return Ok(memory.mirror.stamp());
         }
-        let (loaded, touched) = {
-            let memory = app.memory();
-            (memory.loaded, memory.mirror.touched())
-        };
+        let loaded = app.memory().loaded;
         if !loaded {
-            return load(self.bus, app, self.until).await;
+            load(self.bus, app, self.until).await?;
+            return Ok(0);
         }
         // A round trip: what the application announced before this call has been applied after it.
         let fence = app.property::<String>(self.bus, &root.object, ACCESSIBLE, "Name", self.until);
@@ -104,16 +107,23 @@ impl Reading<'_> {
             Err(Failure::Object(error)) => {
                 tracing::debug!(%error, "window object is gone");
                 app.memory().mirror.remove(root);
-                return Ok(());
+                return Ok(0);
             }
         }
-        let (touched, size) = {
+        let (stamp, touched, size) = {
             let memory = app.memory();
-            (touched || memory.mirror.touched(), memory.mirror.len())
+            (memory.mirror.stamp(), memory.mirror.touched(), memory.mirror.len())
         };
-        if !touched {
-            return Ok(());
+        if touched {
+            self.app_changed(app, toolkit, size).await?;
+        } else if !toolkit.announces_names() {
+            self.reread_shown(app, root, size).await?;
         }
+        Ok(stamp)
+    }
+
+    /// The application announced something: what of it does the mirror not know?
+    async fn app_changed(&self, app: &App, toolkit: Toolkit, size: usize) -> Result<(), Silence> {
         match toolkit {
             Toolkit::Chromium | Toolkit::Gecko => app.memory().mirror.forget_parts(|_| false),
             _ if size <= SMALL && toolkit != Toolkit::LibreOffice => load(self.bus, app, self.until).await?,
@@ -123,6 +133,30 @@ impl Reading<'_> {
                 memory.mirror.forget_parts(|facts| {
                     facts.states.has(State::ManagesDescendants) && facts.states.has(State::Showing)
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// The application announced nothing, which proves little: a GTK button that is named by the label in it says
+    /// nothing when that changes. Whatever costs less: all in bulk, or names and states of what is shown.
+    async fn reread_shown(&self, app: &App, root: &ElementId, size: usize) -> Result<(), Silence> {
+        let shown = {
+            let mut memory = app.memory();
+            memory.mirror.watch();
+            memory.mirror.shown(root)
+        };
+        if size < shown.len() * ITEMS_FOR_ONE_QUESTION && size <= SMALL {
+            return load(self.bus, app, self.until).await;
+        }
+        let asked = shown.iter().map(|id| walk::name_and_states(self.bus, id, self.until));
+        let answers = futures_util::future::join_all(asked).await;
+        let mut memory = app.memory();
+        for (id, answer) in shown.iter().zip(answers) {
+            match answer {
+                Ok((name, states)) => memory.mirror.set_name_and_states(id, name, states),
+                Err(Failure::Silent(silence)) => return Err(silence),
+                Err(Failure::Object(_)) => memory.mirror.remove(id),
             }
         }
         Ok(())
@@ -161,7 +195,6 @@ impl Reading<'_> {
     }
 
     fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {
-        let about = app.known_about();
         let (nodes, cut) = app.memory().mirror.nodes(root, self.request.max_nodes);
         let mut notes = Vec::new();
         match silence {
@@ -169,7 +202,7 @@ impl Reading<'_> {
             Some(Silence::Frozen) => notes.push(TreeNote::NotResponding { app: app.title() }),
             Some(Silence::Gone) => {
                 notes.push(TreeNote::NoTree(format!("{} has left the accessibility bus", app.title())));
-                return Some(Tree { nodes: Vec::new(), toolkit: about.toolkit_words, notes });
+                return Some(Tree { nodes: Vec::new(), toolkit: app.toolkit_words(), notes });
             }
             Some(Silence::BusClosed) => {
                 notes.push(TreeNote::NoTree("the accessibility bus has ended".to_owned()));
@@ -186,7 +219,7 @@ impl Reading<'_> {
         if nodes.len() == 1 && notes.is_empty() {
             notes.push(TreeNote::NoTree(format!("{} publishes the window without content", app.title())));
         }
-        Some(Tree { nodes, toolkit: about.toolkit_words, notes })
+        Some(Tree { nodes, toolkit: app.toolkit_words(), notes })
     }
 }
 

@@ -14,7 +14,7 @@ use super::app::{ACCESSIBLE, App, Failure};
 use super::bus::{Bus, CallError};
 use super::extents;
 use super::walk::{self, Listing, Walk, reference};
-use super::wire::{Facts, StateBits};
+use super::wire::Facts;
 
 /// Cells that are read at most; a 4K screen full of small cells has fewer.
 const CELLS: usize = 6_000;
@@ -168,13 +168,8 @@ impl Table<'_> {
         alike: &Facts,
     ) -> Result<Option<(ElementId, Facts)>, Failure> {
         let Some(id) = self.cell(row, column).await? else { return Ok(None) };
-        let object = id.object.as_ref();
-        let (name, states) = tokio::join!(
-            self.app.property::<String>(self.bus, object, ACCESSIBLE, "Name", self.until),
-            self.app.ask_for::<Vec<u32>, _>(self.bus, object, ACCESSIBLE, "GetState", &(), self.until),
-        );
-        let states = StateBits::from_words(&states?);
-        let facts = Facts { name: name?, states, description: String::new(), ..alike.clone() };
+        let (name, states) = walk::name_and_states(self.bus, &id, self.until).await?;
+        let facts = Facts { name, states, description: String::new(), ..alike.clone() };
         Ok(Some((id, facts)))
     }
 }

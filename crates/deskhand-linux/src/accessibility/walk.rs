@@ -2,18 +2,19 @@
 //!
 //! Everything that can be asked is asked at once; what an answer opens up is asked as soon as it is there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use zbus::zvariant::Value;
 
 use deskhand_core::desktop::{ElementId, State};
 use deskhand_core::geometry::Point;
 
-use super::app::{ACCESSIBLE, App, Failure, Silence};
+use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, Silence, Toolkit};
 use super::bus::{Bus, CallError};
 use super::extents::Space;
 use super::mirror::Missing;
@@ -223,27 +224,79 @@ pub(super) fn reference(reply: &zbus::Message) -> Result<Option<ElementId>, Fail
 pub(super) async fn facts(bus: &Bus, id: &ElementId, until: Instant) -> Result<Facts, Failure> {
     let app = bus.apps().get(&id.owner);
     let object = id.object.as_ref();
-    let (name, description, count, role, states, interfaces) = tokio::join!(
-        app.property::<String>(bus, object, ACCESSIBLE, "Name", until),
-        app.property::<String>(bus, object, ACCESSIBLE, "Description", until),
-        app.property::<i32>(bus, object, ACCESSIBLE, "ChildCount", until),
+    let (words, role, states, interfaces) = tokio::join!(
+        words(bus, &app, object, until),
         app.ask_for::<u32, _>(bus, object, ACCESSIBLE, "GetRole", &(), until),
         app.ask_for::<Vec<u32>, _>(bus, object, ACCESSIBLE, "GetState", &(), until),
         app.ask_for::<Vec<String>, _>(bus, object, ACCESSIBLE, "GetInterfaces", &(), until),
     );
     let states = StateBits::from_words(&states?);
-    let (role, count) = (role?, count?);
+    let (role, words) = (role?, words?);
     if states.has(State::Defunct) || role == 0 {
         return Err(Failure::Object(CallError::Malformed("the object is defunct".to_owned())));
     }
     Ok(Facts {
-        name: optional(name)?,
-        description: optional(description)?,
+        name: words.name,
+        description: words.description,
         role,
         states,
         interfaces: InterfaceBits::from_names(interfaces?.iter().map(String::as_str)),
-        count,
+        count: words.count,
     })
+}
+
+/// What an object tells as properties.
+struct Words {
+    name: String,
+    description: String,
+    count: i32,
+}
+
+/// Asks for the properties with as few questions as the toolkit takes.
+async fn words(bus: &Bus, app: &App, object: &str, until: Instant) -> Result<Words, Failure> {
+    let toolkit = app.known_toolkit();
+    if matches!(toolkit, Toolkit::Gtk3 | Toolkit::Gtk4) {
+        let reply = app.ask(bus, object, PROPERTIES, "GetAll", &(ACCESSIBLE,), until).await?;
+        let body = reply.body();
+        let all: HashMap<&str, Value<'_>> = body.deserialize().map_err(CallError::from)?;
+        let text = |name| match all.get(name) {
+            Some(Value::Str(text)) => text.to_string(),
+            _ => String::new(),
+        };
+        return match all.get("ChildCount") {
+            Some(Value::I32(count)) => {
+                Ok(Words { name: text("Name"), description: text("Description"), count: *count })
+            }
+            _ => Err(Failure::Object(CallError::Malformed("ChildCount is missing".to_owned()))),
+        };
+    }
+    let description = async {
+        match toolkit {
+            // Few of its objects have one, and here each question counts: there is no bulk answer.
+            Toolkit::Qt => Ok(String::new()),
+            _ => app.property::<String>(bus, object, ACCESSIBLE, "Description", until).await,
+        }
+    };
+    let (name, description, count) = tokio::join!(
+        app.property::<String>(bus, object, ACCESSIBLE, "Name", until),
+        description,
+        app.property::<i32>(bus, object, ACCESSIBLE, "ChildCount", until),
+    );
+    Ok(Words { name: optional(name)?, description: optional(description)?, count: count? })
+}
+
+/// Asks an object for what changes most.
+pub(super) async fn name_and_states(
+    bus: &Bus,
+    id: &ElementId,
+    until: Instant,
+) -> Result<(String, StateBits), Failure> {
+    let app = bus.apps().get(&id.owner);
+    let (name, states) = tokio::join!(
+        app.property::<String>(bus, &id.object, ACCESSIBLE, "Name", until),
+        app.ask_for::<Vec<u32>, _>(bus, &id.object, ACCESSIBLE, "GetState", &(), until),
+    );
+    Ok((optional(name)?, StateBits::from_words(&states?)))
 }
 
 /// A property that an object need not have.
