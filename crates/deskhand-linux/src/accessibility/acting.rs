@@ -11,6 +11,7 @@ use deskhand_core::desktop::{ElementId, Node, PortError, State};
 
 use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, ROUND_TRIP, Silence, Toolkit};
 use super::bus::{Bus, CallError, Method, unavailable};
+use super::direct::Line;
 use super::mirror;
 use super::walk;
 use super::wire::{self, Interface};
@@ -104,17 +105,13 @@ impl Target<'_> {
     {
         self.responsive(member).await?;
         let method = Method { owner: &self.element.owner, object: &self.element.object, interface, member };
-        let mut reply = self
-            .bus
-            .send(method, body)
-            .map_err(|error| self.app.port_error(&Failure::from(error), member))?;
-        let mut answer = reply.wait(Instant::now() + PROMPT).await;
-        if matches!(answer, Err(CallError::TimedOut)) {
-            // The questions stand in one line: an answer to this one says that the action was taken out of it.
-            if self.app.ping(self.bus, ROUND_TRIP - PROMPT).await {
-                return Ok(None);
-            }
-            answer = reply.wait(Instant::now()).await;
+        let answer = match Line::to(self.app, self.bus).await {
+            Some(line) => line.call(method, body, PROMPT).await,
+            None => self.bus.call(method, body, PROMPT).await,
+        };
+        // An answer to another question says that the application has taken this one before it.
+        if matches!(answer, Err(CallError::TimedOut)) && self.app.ping(self.bus, ROUND_TRIP - PROMPT).await {
+            return Ok(None);
         }
         match answer {
             Ok(message) if T::SIGNATURE == <()>::SIGNATURE => {

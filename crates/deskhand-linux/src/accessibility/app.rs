@@ -92,6 +92,7 @@ pub(super) struct App {
     pub owner: Arc<str>,
     about: OnceCell<About>,
     pid: OnceCell<Option<u32>>,
+    line: OnceCell<Option<String>>,
     slots: Semaphore,
     frozen: AtomicBool,
     pinging: tokio::sync::Mutex<()>,
@@ -150,6 +151,7 @@ impl App {
             owner,
             about: OnceCell::new(),
             pid: OnceCell::new(),
+            line: OnceCell::new(),
             slots: Semaphore::new(IN_FLIGHT),
             frozen: AtomicBool::new(false),
             pinging: tokio::sync::Mutex::new(()),
@@ -292,6 +294,14 @@ impl App {
             self.frozen.store(false, Ordering::Relaxed);
         }
         !thawed
+    }
+
+    /// Address of the application's own socket, asked for until it has given one or said that it has none.
+    pub(super) async fn line_address<F: Future<Output = Result<Option<String>, Failure>>>(
+        &self,
+        ask: impl FnOnce() -> F,
+    ) -> Option<&String> {
+        self.line.get_or_try_init(ask).await.ok()?.as_ref()
     }
 
     /// The process behind the connection.

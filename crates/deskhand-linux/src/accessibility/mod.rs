@@ -10,6 +10,7 @@ mod app;
 mod bus;
 mod checks;
 mod details;
+mod direct;
 mod event;
 mod extents;
 mod frames;
