@@ -156,7 +156,7 @@ impl Target<'_> {
             .map_err(|_| PortError::NotSupported(format!("position {position} is too far into the text")))?;
         // AT-SPI asks for the length in bytes. Qt cuts or extends the text to that many UTF-16 units instead, filling up
         // with whatever is in its memory.
-        let length = match self.app.known_about().toolkit {
+        let length = match self.app.known_toolkit() {
             Toolkit::Qt => text.encode_utf16().count(),
             _ => text.len(),
         };

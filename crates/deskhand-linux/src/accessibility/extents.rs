@@ -82,7 +82,7 @@ impl Space {
     }
 
     /// The toolkit's coordinates of a screen point.
-    pub(super) fn from_screen(self, x: i32, y: i32) -> (i32, i32) {
+    pub(super) fn reverse(self, x: i32, y: i32) -> (i32, i32) {
         let unscaled =
             |value: i32, origin: i32| (f64::from(value.saturating_sub(origin)) / self.scale).floor() as i32;
         (unscaled(x, self.origin.0), unscaled(y, self.origin.1))
@@ -142,7 +142,7 @@ mod tests {
         let space = Space::of(Toolkit::Gtk3, &window, Some(window.frame));
         let button = Rect::new(115, 307, 41, 25);
         assert_eq!(space.to_screen(button), button);
-        assert_eq!(space.from_screen(115, 307), (115, 307));
+        assert_eq!(space.reverse(115, 307), (115, 307));
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let space = Space::of(Toolkit::Gtk4, &window, Some(Rect::new(0, 0, 355, 486)));
         assert_eq!(space.kind, WINDOW);
         assert_eq!(space.to_screen(Rect::new(10, 20, 30, 40)), Rect::new(310, 220, 30, 40));
-        assert_eq!(space.from_screen(310, 220), (10, 20));
+        assert_eq!(space.reverse(310, 220), (10, 20));
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
             let space = Space::of(Toolkit::Gtk3, &window, Some(logical));
             assert_eq!(space.scale, scale);
             assert_eq!(space.to_screen(logical), client);
-            let inside = space.from_screen(client.x + 7, client.y + 7);
+            let inside = space.reverse(client.x + 7, client.y + 7);
             assert!(
                 space
                     .to_screen(Rect::new(inside.0, inside.1, 1, 1))

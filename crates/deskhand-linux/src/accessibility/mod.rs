@@ -246,7 +246,7 @@ impl Accessibility for AtSpi {
         let reader = details::Reader { bus: &bus, toolkit, space, text_limit, with_actions, until };
         let mut results: Vec<Option<Details>> = vec![None; elements.len()];
         let mut answered = false;
-        let mut reading = stream::iter(elements.to_vec().into_iter().enumerate())
+        let mut reading = stream::iter(elements.iter().cloned().enumerate())
             .map(|(place, id)| async move { (place, reader.read(&id).await) })
             .buffer_unordered(ELEMENTS_AT_A_TIME);
         loop {

@@ -319,7 +319,7 @@ pub(super) async fn innermost(
     until: Instant,
 ) -> Result<Option<ElementId>, Failure> {
     let interface = "org.a11y.atspi.Component";
-    let (x, y) = space.from_screen(point.x, point.y);
+    let (x, y) = space.reverse(point.x, point.y);
     let mut deepest = None;
     let mut seen = HashSet::from([root.clone()]);
     let mut at = root.clone();

@@ -376,7 +376,7 @@ mod tests {
             index: 3,
             children: None,
         };
-        assert_eq!(items, [expected.clone()]);
+        assert_eq!(items.as_slice(), std::slice::from_ref(&expected));
         assert!(items[0].facts.states.has(State::Checkable) && items[0].facts.states.has(State::Showing));
         assert_eq!(super::item(&signal(&(item,))).unwrap(), expected, "as one structure");
     }

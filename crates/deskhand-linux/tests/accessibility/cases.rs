@@ -48,7 +48,8 @@ async fn gtk3_shows_values_texts_states_and_selection(environment: Environment) 
     assert!(named(&nodes, "row 2").states.has(State::Selected));
     assert!(!named(&nodes, "row 1").states.has(State::Selected));
     let shown = [with_role(&nodes, "text"), with_role(&nodes, "password text"), with_role(&nodes, "slider")];
-    let [text, password, slider] = eyes.details(&fixture.window, &shown).await.try_into().unwrap();
+    let [text, password, slider] =
+        eyes.details(&fixture.window, &shown).await.try_into().expect("as many as asked for");
     let text = text.text.expect("a text");
     assert_eq!((text.content.as_str(), text.length), ("Grüße", 5));
     assert_eq!(password.text, None);
@@ -56,7 +57,7 @@ async fn gtk3_shows_values_texts_states_and_selection(environment: Environment) 
         slider.value.map(|value| (value.current, value.minimum, value.maximum)),
         Some((42.0, 0.0, 100.0))
     );
-    assert!(fixture.window.client.intersection(&slider.frame.unwrap()).is_some());
+    assert!(fixture.window.client.intersection(&slider.frame.expect("a frame")).is_some());
 }
 
 async fn qt5_shows_values_texts_and_states(environment: Environment) {
@@ -65,20 +66,24 @@ async fn qt5_shows_values_texts_and_states(environment: Environment) {
     let nodes = eyes.whole(&fixture.window).await;
     assert!(named(&nodes, "check").states.has(State::Checked));
     let shown = [with_role(&nodes, "text"), with_role(&nodes, "password text"), with_role(&nodes, "slider")];
-    let [text, password, slider] = eyes.details(&fixture.window, &shown).await.try_into().unwrap();
+    let [text, password, slider] =
+        eyes.details(&fixture.window, &shown).await.try_into().expect("as many as asked for");
     assert_eq!(text.text.map(|text| text.content).as_deref(), Some("Grüße"));
     assert_eq!(password.text, None);
     assert_eq!(slider.value.map(|value| value.current), Some(42.0));
-    assert!(fixture.window.client.intersection(&slider.frame.unwrap()).is_some());
+    assert!(fixture.window.client.intersection(&slider.frame.expect("a frame")).is_some());
 }
 
 async fn gtk4_lies_where_its_window_lies(environment: Environment) {
     let fixture = Fixture::start(&environment, "gtk4.py", "details 4").await;
     let eyes = Eyes::on(&environment);
     let nodes = eyes.whole(&fixture.window).await;
-    let [window, label] =
-        eyes.details(&fixture.window, &[&nodes[0], named(&nodes, "count 0")]).await.try_into().unwrap();
-    let (window, label): (Rect, Rect) = (window.frame.unwrap(), label.frame.unwrap());
+    let [window, label] = eyes
+        .details(&fixture.window, &[&nodes[0], named(&nodes, "count 0")])
+        .await
+        .try_into()
+        .expect("as many as asked for");
+    let (window, label): (Rect, Rect) = (window.frame.expect("a frame"), label.frame.expect("a frame"));
     assert_eq!((window.x, window.y), (fixture.window.client.x, fixture.window.client.y));
     assert_eq!(window.intersection(&label), Some(label));
     assert!(fixture.window.frame.x > 0 || fixture.window.frame.y > 0, "a window at 0,0 proves nothing");
@@ -260,23 +265,24 @@ async fn actions_have_their_effect_and_announce_it(environment: Environment) {
     let fixture = Fixture::start(&environment, "gtk3.py", "actions").await;
     let eyes = Eyes::on(&environment);
     let nodes = eyes.whole(&fixture.window).await;
-    let mut changes = eyes.atspi.changes().await.unwrap();
+    let mut changes = eyes.atspi.changes().await.expect("it is well");
     let check = named(&nodes, "check");
-    assert!(eyes.atspi.do_action(&check.id, 0).await.unwrap());
-    eyes.atspi.fence(&check.id.owner).await.unwrap();
+    assert!(eyes.atspi.do_action(&check.id, 0).await.expect("it is well"));
+    eyes.atspi.fence(&check.id.owner).await.expect("it is well");
     let mut seen = Vec::new();
     while let Ok(change) = changes.try_recv() {
         seen.push(change);
     }
     let unchecked = |kind: &ChangeKind| *kind == ChangeKind::State(State::Checked, false);
     assert!(seen.iter().any(|change| change.element == check.id && unchecked(&change.kind)), "{seen:?}");
-    assert!(!eyes.atspi.probe(&check.id).await.unwrap().states.has(State::Checked));
+    assert!(!eyes.atspi.probe(&check.id).await.expect("it is well").states.has(State::Checked));
 
     let (text, slider) = (with_role(&nodes, "text"), with_role(&nodes, "slider"));
-    assert!(eyes.atspi.set_text(&text.id, "漢字").await.unwrap());
-    assert!(eyes.atspi.insert_text(&text.id, 1, "ü😀").await.unwrap());
-    assert!(eyes.atspi.set_number(&slider.id, 7.0).await.unwrap());
-    let [text, slider] = eyes.details(&fixture.window, &[text, slider]).await.try_into().unwrap();
+    assert!(eyes.atspi.set_text(&text.id, "漢字").await.expect("it is well"));
+    assert!(eyes.atspi.insert_text(&text.id, 1, "ü😀").await.expect("it is well"));
+    assert!(eyes.atspi.set_number(&slider.id, 7.0).await.expect("it is well"));
+    let [text, slider] =
+        eyes.details(&fixture.window, &[text, slider]).await.try_into().expect("as many as asked for");
     assert_eq!(text.text.map(|text| text.content).as_deref(), Some("漢ü😀字"));
     assert_eq!(slider.value.map(|value| value.current), Some(7.0));
 
@@ -304,9 +310,9 @@ async fn a_window_without_a_tree_says_why(environment: Environment) {
 }
 
 async fn a_bus_that_never_answers_is_unavailable(environment: Environment) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("it is well");
     let socket = folder.path().join("bus");
-    let _listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let _listener = tokio::net::UnixListener::bind(&socket).expect("it is well");
     let silent = SessionEnvironment {
         session_bus: Some(format!("unix:path={}", socket.display())),
         ..environment.as_ref().clone()
