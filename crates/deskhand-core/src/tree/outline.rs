@@ -14,6 +14,9 @@ const TEXT_LIMIT: usize = 400;
 /// Action names that are shown of an element.
 const ACTIONS_LIMIT: usize = 6;
 
+/// Stands in a text for an embedded object.
+const EMBEDDED: char = '\u{fffc}';
+
 /// A rendered outline.
 #[derive(Clone, Debug, Default)]
 pub struct Outline {
@@ -144,9 +147,11 @@ fn values(text: &mut String, node: &Node, details: &Details) {
     // A spin button's text repeats its value, a label's its name.
     let repeats = !is_cell && details.value.is_some_and(|value| content.trim().parse() == Ok(value.current));
     let name = node.name.trim();
-    let says_nothing = content.is_empty() && !node.interfaces.editable_text;
-    if !repeats && !says_nothing && content.trim() != name && content != "\u{fffc}" {
-        let _ = write!(text, " text={}", quote(content, TEXT_LIMIT));
+    // U+FFFC stands for an embedded object, which is an element of its own.
+    let plain: String = content.chars().filter(|&c| c != EMBEDDED).collect();
+    let says_nothing = plain.trim().is_empty() && (!content.is_empty() || !node.interfaces.editable_text);
+    if !repeats && !says_nothing && plain.trim() != name {
+        let _ = write!(text, " text={}", quote(&plain, TEXT_LIMIT));
         if *length > content.chars().count() && content.chars().count() <= TEXT_LIMIT {
             let _ = write!(text, " … {length} characters in all");
         }
