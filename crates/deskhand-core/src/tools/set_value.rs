@@ -107,6 +107,8 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
                 set_toggle(&context, &arguments, element).await
             } else if role == "combo box" {
                 set_choice(&context, &arguments, element).await
+            } else if role == "table cell" && element.is_in("document spreadsheet") {
+                set_cell(&context, &arguments, element).await
             } else if element.node.interfaces.value && arguments.value.number().is_some() {
                 set_number(&context, &arguments, element).await
             } else if element.node.interfaces.editable_text || is_text_input(&role) {
