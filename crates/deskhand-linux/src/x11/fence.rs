@@ -23,9 +23,11 @@ const STOP_BOUND: Duration = Duration::from_millis(300);
 
 /// The question to one application.
 pub(super) struct Fence {
-    /// Its window; `None` if it takes no such questions, or has left one without an answer.
+    /// Its window; `None` if it takes no such questions.
     window: Option<XWindow>,
     asked: u32,
+    /// Whether it has left one without an answer in time.
+    late: bool,
 }
 
 impl Fence {
@@ -45,17 +47,22 @@ impl Fence {
             let takes_pings = protocols.any(|protocol| protocol == atoms._NET_WM_PING);
             let parent = unless_refused(tree.reply())?.map(|tree| tree.parent);
             if takes_pings {
-                return Ok(Self { window: Some(at), asked: 0 });
+                return Ok(Self { window: Some(at), asked: 0, late: false });
             }
             match parent {
                 Some(parent) => at = parent,
                 None => break,
             }
         }
-        Ok(Self { window: None, asked: 0 })
+        Ok(Self { window: None, asked: 0, late: false })
     }
 
-    /// Waits for the answer; whether it came. An application that was late is not asked again.
+    /// Whether the application has left a question without an answer in time.
+    pub(super) fn is_late(&self) -> bool {
+        self.late
+    }
+
+    /// Waits for the answer; whether it came.
     pub(super) fn wait(
         &mut self,
         input: &mut Input,
@@ -88,9 +95,7 @@ impl Fence {
         listen(&input.link, EventMask::NO_EVENT)?;
         input.link.sync()?;
         input.take_events()?;
-        if !answered {
-            self.window = None;
-        }
+        self.late |= !answered;
         Ok(answered)
     }
 }

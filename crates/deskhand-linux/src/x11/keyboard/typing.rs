@@ -23,8 +23,9 @@ const CHARACTERS_AT_ONCE: usize = 16;
 /// for a slow one, and go on arriving long after a wish to stop.
 const CHARACTERS_AHEAD: usize = 64;
 
-/// An application that does not answer that question in this time is not asked again during the same text.
-const FENCE_BOUND: Duration = Duration::from_secs(1);
+/// An application that does not answer that question in this time, which is what every application is given for one
+/// answer, is only asked again before spare keys change.
+const FENCE_BOUND: Duration = Duration::from_secs(2);
 
 /// At the end of a text that needed no spare keys the question is only about how far the application has got.
 const LAST_FENCE_BOUND: Duration = Duration::from_millis(300);
@@ -175,7 +176,7 @@ impl<'i> Player<'i> {
                 self.send(strokes)?;
                 done += strokes.len();
                 self.since_fence += strokes.len();
-                if self.since_fence >= CHARACTERS_AHEAD {
+                if self.since_fence >= CHARACTERS_AHEAD && !self.fence.is_late() {
                     self.wait_for_application(FENCE_BOUND, stop)?;
                 }
                 rest(delay, self.pulse, stop);
@@ -309,7 +310,7 @@ impl<'i> Player<'i> {
     /// Empties the spare keys.
     fn end(&mut self, stop: &Stop) -> Result<(), Trouble> {
         if self.mapped.is_empty() {
-            if self.since_fence > 0 {
+            if self.since_fence > 0 && !self.fence.is_late() {
                 self.wait_for_application(LAST_FENCE_BOUND, stop)?;
             }
             return Ok(());
