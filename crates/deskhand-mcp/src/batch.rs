@@ -1,4 +1,4 @@
-//! Batches of JSON-RPC, which two early versions of the protocol have: the answers go out together.
+//! Batches of JSON-RPC, which the early versions of the protocol have: the answers go out together.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ pub(crate) const MAX_BATCH: usize = 1000;
 
 /// Whether that version of the protocol has batches.
 pub(crate) fn has_batches(version: &str) -> bool {
-    matches!(version, "2024-11-05" | "2025-03-26")
+    matches!(version, "2024-10-07" | "2024-11-05" | "2025-03-26")
 }
 
 /// The answers of one batch.

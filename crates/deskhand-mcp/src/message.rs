@@ -237,10 +237,7 @@ fn other(value: Value) -> Message {
     match serde_json::from_value(value) {
         Ok(message) => Message::Other(message),
         // Notifications and answers are never answered, not even bad ones.
-        Err(error) => {
-            tracing::debug!(%error, "ignored a message that needs no answer");
-            Message::Ignored
-        }
+        Err(_) => Message::Ignored,
     }
 }
 

@@ -8,17 +8,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Says how much is logged.
 const VARIABLE: &str = "DESKHAND_LOG";
 
+/// What is logged: our own crates only. Libraries log what passes through them, at some level all of it: the text of the
+/// screen, and what is typed. None of that may reach a log.
+const OWN: &str = "deskhand";
+
 pub(crate) fn start() {
     let wanted = std::env::var(VARIABLE).ok();
     let level = wanted.as_deref().map_or(Ok(LevelFilter::WARN), str::parse);
-    let filter = match level {
-        // The SDK warns of each error that a client is answered with; that is the client's affair.
-        Ok(level) if level <= LevelFilter::WARN => {
-            Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF)
-        }
-        Ok(level) => Targets::new().with_default(level),
-        Err(_) => Targets::new().with_default(LevelFilter::WARN).with_target("rmcp", LevelFilter::OFF),
-    };
+    // A target stands for all that begin with it: deskhand_core, deskhand_linux and so on.
+    let filter = Targets::new().with_target(OWN, *level.as_ref().unwrap_or(&LevelFilter::WARN));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     tracing_subscriber::registry().with(layer).with(filter).init();
     if level.is_err() {

@@ -195,3 +195,24 @@ fn f13_initialize_and_the_tool_list_open_no_display_and_no_bus() {
     server.kill(Signal::KILL);
     server.child.wait().unwrap();
 }
+
+#[test]
+fn what_is_typed_reaches_no_log() {
+    let mut server =
+        Server::start(Command::new("env").args(["DESKHAND_LOG=trace", PROGRAM, "mcp", "--private"]));
+    let canary = "canary-7391";
+    for (tool, arguments) in [
+        ("type_text", json!({"text": canary, "delivery": "foreground"})),
+        ("list_windows", json!({canary: canary})),
+        (canary, json!({})),
+    ] {
+        server.request("tools/call", json!({"name": tool, "arguments": arguments}));
+    }
+    writeln!(server.input.as_mut().unwrap(), "{{{canary}").unwrap();
+    server.receive();
+    server.kill(Signal::TERM);
+    let output = server.child.wait_with_output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(log.contains("ended by a signal"), "there is a log: {log}");
+    assert!(!log.contains(canary), "{log}");
+}

@@ -9,7 +9,7 @@ fn code(answer: &Value) -> i64 {
 
 #[tokio::test]
 async fn every_version_with_a_handshake_is_echoed() {
-    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+    for version in ["2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let answer = Client::new().handshake(version).await;
         assert_eq!(answer["result"]["protocolVersion"], version);
         assert_eq!(answer["result"]["serverInfo"]["name"], "deskhand");
