@@ -15,9 +15,35 @@ use crate::geometry::Point;
 use crate::tools::Reply;
 use crate::tree::{Snapshot, quote};
 
-/// How long the effect of an action is waited for. Toolkits answer within a frame or two; what takes longer is better
+/// How long a state that must change is waited for. Toolkits answer within a frame or two; what takes longer is better
 /// awaited with `wait_for`.
 pub(crate) const EFFECT_WAIT: Duration = Duration::from_millis(300);
+/// How long an effect is waited for that may be none: a button may write a file, and shows nothing of it.
+const POSSIBLE_EFFECT_WAIT: Duration = Duration::from_millis(100);
+/// The same where none is likely: a click on a label, or into the text that has the focus.
+const UNLIKELY_EFFECT_WAIT: Duration = Duration::from_millis(10);
+
+/// How much is expected of an action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Expectation {
+    /// A state must change.
+    Certain,
+    /// Something may change.
+    #[default]
+    Possible,
+    /// Hardly anything changes.
+    Unlikely,
+}
+
+impl Expectation {
+    const fn patience(self) -> Duration {
+        match self {
+            Self::Certain => EFFECT_WAIT,
+            Self::Possible => POSSIBLE_EFFECT_WAIT,
+            Self::Unlikely => UNLIKELY_EFFECT_WAIT,
+        }
+    }
+}
 
 /// Whether an action's effect was read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -195,14 +221,16 @@ impl Observer {
         }
     }
 
-    /// Waits until something shows that the action worked, at most [`EFFECT_WAIT`]. The answer says what it was.
+    /// Waits until something shows that the action worked, a bounded time. The answer says what it was.
     pub(crate) async fn evidence(
         &mut self,
         context: &Context,
         snapshot: Option<&Snapshot>,
+        expectation: Expectation,
     ) -> Option<String> {
         // An application that tells nothing of itself is not worth waiting for: a look at its windows is all there is.
-        let deadline = Instant::now() + if self.changes.is_some() { EFFECT_WAIT } else { Duration::ZERO };
+        let deadline =
+            Instant::now() + if self.changes.is_some() { expectation.patience() } else { Duration::ZERO };
         loop {
             if let Some(found) = self.window_evidence(context).await {
                 return Some(found);

@@ -11,12 +11,12 @@ use crate::desktop::{
     Action, Button, Click, Details, ElementId, Interfaces, Modifier, PortError, State, Window, WindowId,
     WindowKind,
 };
-use crate::effect::{Delivery, Effect, EffectReport, Observer, Route, Target};
+use crate::effect::{Delivery, Effect, EffectReport, Expectation, Observer, Route, Target};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Point;
 use crate::queue::StepKind;
-use crate::tree::{Snapshot, is_item, is_text_input, is_toggle, quote};
+use crate::tree::{Snapshot, is_interactive, is_item, is_text_input, is_toggle, quote};
 
 /// Time between press and release: what a person needs, and long enough for programs that sample buttons.
 const HOLD: Duration = Duration::from_millis(30);
@@ -95,6 +95,15 @@ pub(super) struct Done {
     pub(super) observer: Observer,
     pub(super) element: Option<Element>,
     pub(super) window: Option<Window>,
+    pub(super) expectation: Expectation,
+}
+
+impl Done {
+    /// An element was clicked.
+    fn on(element: Element, route: Route, point: Option<Point>, observer: Observer) -> Self {
+        let window = Some(element.window.clone());
+        Self { route, point, observer, element: Some(element), window, expectation: Expectation::Possible }
+    }
 }
 
 async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
@@ -118,20 +127,12 @@ async fn click_element(context: &Context, arguments: &Arguments, element: Elemen
     if delivery != Delivery::Foreground && !arguments.needs_pointer() {
         let mut observer = observe(context, &element).await;
         if let Some(route) = without_pointer(context, &element, delivery).await? {
-            let window = Some(element.window.clone());
-            return Ok(Done { route, point: None, observer, element: Some(element), window });
+            return Ok(Done::on(element, route, None, observer));
         }
         if delivery == Delivery::Background {
             // An answer of false proves as little as one of true.
-            if observer.evidence(context, Some(&element.snapshot)).await.is_some() {
-                let window = Some(element.window.clone());
-                return Ok(Done {
-                    route: Route::AxAction,
-                    point: None,
-                    observer,
-                    element: Some(element),
-                    window,
-                });
+            if observer.evidence(context, Some(&element.snapshot), Expectation::Possible).await.is_some() {
+                return Ok(Done::on(element, Route::AxAction, None, observer));
             }
             return Err(no_background(&format!("{} offers no action for a click", element.describe())));
         }
@@ -234,8 +235,7 @@ async fn press_element(context: &Context, arguments: &Arguments, element: Elemen
     let observer = observe(context, &element).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
     context.delivered(delivered, "clicks")?;
-    let window = Some(element.window.clone());
-    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: Some(element), window })
+    Ok(Done::on(element, Route::Pointer, Some(at), observer))
 }
 
 /// How often an element that moves away is followed.
@@ -288,6 +288,8 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
         Some(window) => element_under(context, window, at).await,
         None => None,
     };
+    let (element, expectation) =
+        element.map_or((None, Expectation::Possible), |(id, expected)| (Some(id), expected));
     let target = Target {
         owner: element.as_ref().map(|element| &element.owner),
         element: element.as_ref(),
@@ -296,16 +298,25 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
     let observer = Observer::start(context, target).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
     context.delivered(delivered, "clicks")?;
-    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window: under })
+    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window: under, expectation })
 }
 
 /// How long a click at a point may be delayed by asking what lies there: it is wanted as evidence only.
 const UNDER_WAIT: Duration = Duration::from_millis(100);
 
-/// The element at a point, if its application tells soon.
-async fn element_under(context: &Context, window: &Window, at: Point) -> Option<ElementId> {
-    let asked = context.desktop().accessibility.element_at(window, at);
-    tokio::time::timeout(UNDER_WAIT, asked).await.ok()?.ok()?
+/// The element at a point and what a click on it is likely to change, if its application tells soon.
+async fn element_under(context: &Context, window: &Window, at: Point) -> Option<(ElementId, Expectation)> {
+    let accessibility = &context.desktop().accessibility;
+    let asked = async {
+        let id = accessibility.element_at(window, at).await.ok()??;
+        let node = accessibility.probe(&id).await.ok()?;
+        let changes_focus = is_text_input(&node.role) && !node.states.has(State::Focused);
+        let does_something = is_interactive(&node.role) && !is_text_input(&node.role);
+        let expectation =
+            if changes_focus || does_something { Expectation::Possible } else { Expectation::Unlikely };
+        Some((id, expectation))
+    };
+    tokio::time::timeout(UNDER_WAIT, asked).await.ok()?
 }
 
 async fn click_place_in_background(
@@ -333,14 +344,21 @@ async fn click_place_in_background(
     element.require_enabled()?;
     let observer = observe(context, &element).await;
     match without_pointer(context, &element, Delivery::Background).await? {
-        Some(route) => Ok(Done { route, point: Some(at), observer, element: None, window: Some(window) }),
+        Some(route) => Ok(Done {
+            route,
+            point: Some(at),
+            observer,
+            element: None,
+            window: Some(window),
+            expectation: Expectation::Possible,
+        }),
         None => Err(no_background("the element at that point offers no action for a click")),
     }
 }
 
 /// Says what a click did.
 async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport> {
-    let Done { route, point, mut observer, element, window } = done;
+    let Done { route, point, mut observer, element, window, expectation } = done;
     let report = |effect| EffectReport::new(effect, route).in_window(window.as_ref().map(|w| w.id)).at(point);
     let snapshot = match (&element, &window) {
         (Some(element), _) => Some(element.snapshot.clone()),
@@ -362,7 +380,7 @@ async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport
         }
         _ => {}
     }
-    Ok(match observer.evidence(context, snapshot.as_deref()).await {
+    Ok(match observer.evidence(context, snapshot.as_deref(), expectation).await {
         Some(evidence) => report(Effect::Confirmed).to(evidence),
         None => report(Effect::Unverifiable).hint("no change was seen; look at the window before going on"),
     })
@@ -397,7 +415,7 @@ async fn judge_row(
         if tokio::time::Instant::now() >= deadline || context.stop().is_cancelled() {
             break;
         }
-        match observer.evidence(context, Some(&element.snapshot)).await {
+        match observer.evidence(context, Some(&element.snapshot), Expectation::Certain).await {
             Some(found) => evidence = Some(found),
             None => break,
         }
@@ -428,7 +446,7 @@ async fn judge_toggle(
         if tokio::time::Instant::now() >= deadline || context.stop().is_cancelled() {
             break;
         }
-        match observer.evidence(context, Some(&element.snapshot)).await {
+        match observer.evidence(context, Some(&element.snapshot), Expectation::Certain).await {
             Some(evidence) if element.role() == "toggle button" => return Ok(report.to(evidence)),
             Some(_) => {}
             None => break,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Spec, Surface, Tool};
 use crate::desktop::{Chord, WindowId, WindowKind};
-use crate::effect::{Effect, EffectReport, Observer, Route, Target};
+use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
 use crate::engine::Context;
 use crate::error::Result;
 use crate::keys;
@@ -85,7 +85,7 @@ async fn run(press: Press, context: Context) -> Result<EffectReport> {
         .await?;
     let snapshot = window.as_ref().and_then(|window| context.session().newest_snapshot(window.id).ok());
     let report = |effect| EffectReport::new(effect, Route::Keyboard).in_window(window.as_ref().map(|w| w.id));
-    Ok(match observer.evidence(&context, snapshot.as_deref()).await {
+    Ok(match observer.evidence(&context, snapshot.as_deref(), Expectation::Possible).await {
         Some(evidence) => report(Effect::Confirmed).to(evidence),
         None => report(Effect::Unverifiable),
     })

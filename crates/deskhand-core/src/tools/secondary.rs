@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::target::{self, Aim, QueryArgument};
 use super::{Spec, Surface, Tool};
 use crate::desktop::WindowId;
-use crate::effect::{Effect, EffectReport, Observer, Route, Target};
+use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::queue::StepKind;
@@ -88,7 +88,7 @@ impl Tool for PerformSecondaryAction {
             })
             .await?;
         let report = |effect| EffectReport::new(effect, Route::AxAction).in_window(Some(element.window.id));
-        Ok(match observer.evidence(&context, Some(&element.snapshot)).await {
+        Ok(match observer.evidence(&context, Some(&element.snapshot), Expectation::Possible).await {
             Some(evidence) => report(Effect::Confirmed).to(evidence),
             None if claimed => report(Effect::Unverifiable).hint("no change was seen; look at the window"),
             None => report(Effect::SuspectedNoop).hint("the application refused the action"),
