@@ -1,7 +1,7 @@
 //! The ports on an X11 display: windows, pixels, pointer and keyboard, in the wire protocol alone.
 //!
 //! Requests of the X protocol block the thread that waits for their replies, so each connection has a thread of its
-//! own ([`worker`]): one for windows, one for input, one for captures, and one that counts changes. None is started
+//! own (`worker`): one for windows, one for input, one for captures, and one that counts changes. None is started
 //! before its first call, and none wakes up while nothing happens.
 
 mod authority;
