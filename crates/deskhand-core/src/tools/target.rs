@@ -182,7 +182,13 @@ impl Element {
         let ids = [self.id().clone()];
         let accessibility = &context.desktop().accessibility;
         let details = accessibility.details(&self.window, &ids, text_limit, actions, context.stop()).await?;
-        details.into_iter().next().flatten().ok_or_else(|| PortError::ElementGone.into())
+        details.into_iter().next().flatten().ok_or_else(|| {
+            if context.stop().is_cancelled() {
+                context.not_delivered()
+            } else {
+                PortError::ElementGone.into()
+            }
+        })
     }
 
     /// The part of the element that lies in its window, and the point to press: its middle.

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
@@ -37,6 +37,9 @@ const KILL_GRACE: Duration = Duration::from_millis(500);
 
 /// An owner that does not read (it was stopped) does not keep us from our work.
 const REPORT_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long the cause of a part's end is looked for.
+const CAUSE_WAIT: Duration = Duration::from_millis(200);
 
 /// The first line is far below this.
 const MAX_SETUP: usize = 64 * 1024;
@@ -177,8 +180,25 @@ impl Supervisor {
         self.reap().await // a part may have ended meanwhile
     }
 
-    /// Collects children that have ended.
+    /// Collects children that have ended. Fails when one of them was a part of the desktop.
     async fn reap(&mut self) -> Result<(), Report> {
+        let mut lost = self.reap_once().await;
+        // A display server that dies closes its connections before it counts as dead, so its clients may be seen to end
+        // first: it is the one to name.
+        let deadline = Instant::now() + CAUSE_WAIT;
+        while lost.is_some_and(|(component, _)| component != Component::DisplayServer)
+            && timeout_at(deadline, self.ended.recv()).await.is_ok()
+        {
+            lost = self.reap_once().await.or(lost);
+        }
+        let Some((component, status)) = lost else { return Ok(()) };
+        Err(Report::Lost(format!("{} has ended ({status})", component.name())))
+    }
+
+    /// Collects children that have ended; answers the part of the desktop that was among them, the display server before
+    /// the others.
+    async fn reap_once(&mut self) -> Option<(Component, ExitStatus)> {
+        let mut lost = None;
         for (ended, status) in self.children.reap() {
             match ended {
                 Ended::Program(pid) => {
@@ -187,12 +207,14 @@ impl Supervisor {
                 // Somebody may have put another window manager in its place, which makes it exit.
                 Ended::Component(Component::WindowManager, _) if status.success() => {}
                 Ended::Component(component, pid) if self.is_essential(pid) => {
-                    return Err(Report::Lost(format!("{} has ended ({status})", component.name())));
+                    if lost.is_none() || component == Component::DisplayServer {
+                        lost = Some((component, status));
+                    }
                 }
                 Ended::Component(..) | Ended::Adopted => {}
             }
         }
-        Ok(())
+        lost
     }
 
     /// Whether the component belongs to the running desktop (a display server that lost the race for its display
