@@ -18,11 +18,13 @@ use deskhand_core::desktop::{ElementId, PortError};
 use super::bus::{Bus, CallError, Method, ROOT, lock};
 use super::event::Event;
 use super::mirror::Mirror;
+use super::process;
 
 /// One round trip to an application (document 04 of the specification).
 pub(super) const ROUND_TRIP: Duration = Duration::from_secs(2);
-/// After a time-out, one `Ping` within this decides between slow and frozen.
-const PING: Duration = Duration::from_millis(250);
+/// After a time-out, one `Ping` within this decides between slow and frozen, unless the application has answered
+/// something else meanwhile: a `Ping` stands in line behind all that was asked before.
+const PING: Duration = Duration::from_millis(500);
 /// An application that was found frozen is asked again at each call, but not for long.
 const STILL_FROZEN: Duration = Duration::from_millis(100);
 /// Calls in flight to one application. More brings no speed and fills its queue.
@@ -71,6 +73,11 @@ impl Toolkit {
         matches!(self, Self::Chromium | Self::Gecko)
     }
 
+    /// Whether it shows pages, which are replaced as a whole.
+    pub(super) fn has_documents(self) -> bool {
+        matches!(self, Self::Chromium | Self::Gecko)
+    }
+
     /// Whether screen extents start at the window instead of at the screen.
     pub(super) fn extents_start_at_window(self) -> bool {
         self == Self::Gtk4
@@ -95,6 +102,8 @@ pub(super) struct App {
     line: OnceCell<Option<String>>,
     slots: Semaphore,
     frozen: AtomicBool,
+    /// When the application last answered anything.
+    answered: Mutex<Option<Instant>>,
     pinging: tokio::sync::Mutex<()>,
     /// Held while the mirror is being filled or completed.
     pub reading: tokio::sync::Mutex<()>,
@@ -154,6 +163,7 @@ impl App {
             line: OnceCell::new(),
             slots: Semaphore::new(IN_FLIGHT),
             frozen: AtomicBool::new(false),
+            answered: Mutex::new(None),
             pinging: tokio::sync::Mutex::new(()),
             reading: tokio::sync::Mutex::new(()),
             memory: Mutex::new(Memory::default()),
@@ -206,15 +216,48 @@ impl App {
         let method = Method { owner: &self.owner, object, interface, member };
         let mut reply = bus.send(method, body)?;
         let first = until.min(Instant::now() + ROUND_TRIP);
-        match reply.wait(first).await {
-            Err(CallError::TimedOut) => {
-                // Just before the end there may have been no full round trip: that says nothing.
-                if !self.answers(bus, PING).await {
-                    return Err(Failure::Silent(Silence::Frozen));
-                }
-                Ok(reply.wait(until).await?)
+        let mut answer = reply.wait(first).await;
+        if matches!(answer, Err(CallError::TimedOut)) {
+            if !self.answers(bus, PING).await {
+                return Err(Failure::Silent(Silence::Frozen));
             }
-            answer => Ok(answer?),
+            answer = reply.wait(until).await;
+        }
+        if !matches!(answer, Err(CallError::TimedOut)) {
+            *lock(&self.answered) = Some(Instant::now());
+        }
+        Ok(answer?)
+    }
+
+    /// Asks for something that may take the application long, up to `until`. It does nothing else meanwhile, so no
+    /// `Ping` can tell how it is; whether its process is stopped can.
+    pub(super) async fn ask_patiently<B>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+        until: Instant,
+    ) -> Result<Message, Failure>
+    where
+        B: Serialize + DynamicType,
+    {
+        let method = Method { owner: &self.owner, object, interface, member };
+        let mut reply = bus.send(method, body)?;
+        loop {
+            let answer = reply.wait(until.min(Instant::now() + ROUND_TRIP)).await;
+            if !matches!(answer, Err(CallError::TimedOut)) {
+                *lock(&self.answered) = Some(Instant::now());
+                return Ok(answer?);
+            }
+            if self.pid(bus).await.is_some_and(process::is_stopped) {
+                self.set_frozen();
+                return Err(Failure::Silent(Silence::Frozen));
+            }
+            if Instant::now() >= until {
+                return Err(Failure::Silent(Silence::OutOfTime));
+            }
         }
     }
 
@@ -265,7 +308,11 @@ impl App {
         if self.is_frozen() {
             return false;
         }
-        let answers = self.ping(bus, limit).await;
+        let recently = |at: &Option<Instant>| at.is_some_and(|at| at.elapsed() < ROUND_TRIP);
+        if recently(&lock(&self.answered)) {
+            return true;
+        }
+        let answers = self.ping(bus, limit).await || recently(&lock(&self.answered));
         if !answers {
             tracing::info!(app = %self.owner, "application does not answer");
             self.frozen.store(true, Ordering::Relaxed);
@@ -412,6 +459,11 @@ impl Apps {
     pub(super) fn get(&self, owner: &Arc<str>) -> Arc<App> {
         let mut apps = lock(&self.0);
         Arc::clone(apps.entry(Arc::clone(owner)).or_insert_with(|| Arc::new(App::new(Arc::clone(owner)))))
+    }
+
+    /// Whether `app` is still on the bus.
+    pub(super) fn has(&self, app: &Arc<App>) -> bool {
+        lock(&self.0).get(&app.owner).is_some_and(|known| Arc::ptr_eq(known, app))
     }
 
     pub(super) fn apply(&self, event: &Event, position: Sequence) {

@@ -40,10 +40,11 @@ const BUS: &str = "org.freedesktop.DBus";
 const BUS_PATH: &str = "/org/freedesktop/DBus";
 
 /// What the mirrors and waiting receivers live from. `object:` alone makes every toolkit emit all of its events.
-const EVENTS: [&str; 2] = ["object:", "window:"];
-const RULES: [&str; 4] = [
+const EVENTS: [&str; 3] = ["object:", "window:", "document:"];
+const RULES: [&str; 5] = [
     "type='signal',interface='org.a11y.atspi.Event.Object'",
     "type='signal',interface='org.a11y.atspi.Event.Window'",
+    "type='signal',interface='org.a11y.atspi.Event.Document'",
     "type='signal',interface='org.a11y.atspi.Cache'",
     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged'",
 ];

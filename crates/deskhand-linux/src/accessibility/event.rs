@@ -45,6 +45,8 @@ pub(super) enum What {
     Selection,
     Bounds,
     Window,
+    /// A document was loaded, or is another one.
+    Document,
     /// Role, parent or content as a whole: what is known of the object is worthless.
     Replaced,
     /// A signal that changes nothing that is kept here.
@@ -62,7 +64,9 @@ impl Event {
         let kind = match &self.what {
             What::Name(_) | What::Description(_) => ChangeKind::Name,
             What::State(name, on) => ChangeKind::State(wire::state_named(name)?, *on),
-            What::ChildAdded(_) | What::ChildRemoved(_) | What::Replaced => ChangeKind::Children,
+            What::ChildAdded(_) | What::ChildRemoved(_) | What::Replaced | What::Document => {
+                ChangeKind::Children
+            }
             What::Text => ChangeKind::Text,
             What::Caret => ChangeKind::Caret,
             What::Value => ChangeKind::Value,
@@ -100,6 +104,7 @@ pub(super) fn parse(message: &Message) -> Option<Signal> {
         "org.a11y.atspi.Cache" => cache(message, member)?,
         "org.a11y.atspi.Event.Object" => object(message, member)?,
         "org.a11y.atspi.Event.Window" => What::Window,
+        "org.a11y.atspi.Event.Document" => What::Document,
         _ => return None,
     };
     Some(Signal::Event(Event { source, what }))

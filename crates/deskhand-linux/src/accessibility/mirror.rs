@@ -67,6 +67,8 @@ pub(super) struct Mirror {
     pruned_at: usize,
     /// How many events have been applied, ever.
     changes: u64,
+    /// A document was replaced: no single object can tell what is left of the rest.
+    overturned: bool,
     /// So many of them are reflected in everything that is kept, also in what they did not say.
     settled: u64,
     /// Objects that had an event since `watch` was called: facts that were asked for before it may be older.
@@ -114,6 +116,11 @@ impl Mirror {
     /// Whether an event came that [`Mirror::settle`] does not know of.
     pub(super) fn touched(&self) -> bool {
         self.changes != self.settled
+    }
+
+    /// Whether only a whole new reading can tell what there is.
+    pub(super) fn overturned(&self) -> bool {
+        self.overturned
     }
 
     /// How many events have been applied. What is asked from now on reflects them.
@@ -247,6 +254,17 @@ impl Mirror {
         }
     }
 
+    /// What holds the objects with `role` under `root`, and these objects.
+    pub(super) fn holders(&self, root: &ElementId, role: u32) -> Vec<(ElementId, Vec<ElementId>)> {
+        let is = |id: &ElementId| self.facts(id).is_some_and(|facts| facts.role == role);
+        let reachable = self.reachable(root, usize::MAX);
+        let held = reachable.into_iter().filter_map(|id| {
+            let documents: Vec<_> = self.children(&id).iter().filter(|id| is(id)).cloned().collect();
+            (!documents.is_empty()).then_some((id, documents))
+        });
+        held.collect()
+    }
+
     /// The shown objects under `root`.
     pub(super) fn shown(&self, root: &ElementId) -> Vec<ElementId> {
         let mut found = self.reachable(root, usize::MAX);
@@ -291,6 +309,7 @@ impl Mirror {
         }
         match &event.what {
             What::Added(item) => self.add(item),
+            What::Document => self.overturned = true,
             What::Removed(id) => self.removed(id),
             what => self.change(&event.source, what),
         }
@@ -310,6 +329,8 @@ impl Mirror {
             What::Name(Some(name)) => entry.facts.name.clone_from(name),
             What::Description(Some(description)) => entry.facts.description.clone_from(description),
             What::Name(None) | What::Description(None) => entry.doubtful = true,
+            // Its place is taken by somebody who may not be announced.
+            What::State(name, true) if name == "defunct" => self.removed(source),
             What::State(name, on) => entry.facts.states.set(name, *on),
             What::ChildAdded(_) | What::ChildRemoved(_) => entry.ask_children(),
             What::Replaced => {

@@ -48,14 +48,21 @@ use reading::{Reading, SNAPSHOT};
 const ELEMENTS_AT_A_TIME: usize = 64;
 
 /// A program that was just started publishes its windows after they are on the screen; most take far less.
-const PUBLISH: Duration = Duration::from_secs(1);
+const PUBLISH: Duration = Duration::from_secs(2);
 
 /// The accessibility of one desktop. Connects at the first call, and again when the bus has ended.
 pub struct AtSpi {
     source: Arc<dyn EnvironmentSource>,
     bus: tokio::sync::Mutex<Option<Arc<Bus>>>,
     /// Objects of windows that were found before.
-    windows: Mutex<HashMap<WindowId, Found>>,
+    windows: Mutex<HashMap<WindowId, Known>>,
+}
+
+/// The object of a window that was found before. A window's number is used again once its client has gone, so it means
+/// something only together with the process and while the application is on the bus.
+struct Known {
+    pid: Option<u32>,
+    found: Found,
 }
 
 impl std::fmt::Debug for AtSpi {
@@ -97,8 +104,7 @@ impl AtSpi {
 
     /// The object of `window`, as found before or anew.
     async fn found(&self, bus: &Bus, window: &Window, until: Instant) -> Result<Found, NotFound> {
-        let known = lock(&self.windows).get(&window.id).cloned();
-        if let Some(found) = known {
+        if let Some(found) = self.known(bus, window) {
             return Ok(found);
         }
         // Listens before it looks, or what is published in between goes unnoticed.
@@ -106,7 +112,7 @@ impl AtSpi {
         let found = match frames::find(bus, window, until).await {
             Err(NotFound::NoFrame(app)) if window.kind == WindowKind::Popup && !app.memory().loaded => {
                 // Popups are looked for in what is known, and nothing is known yet.
-                let _ = reading::load(bus, &app, until).await;
+                let _ = reading::load(bus, &app, "a popup is looked for", until).await;
                 frames::find(bus, window, until).await?
             }
             Err(NotFound::NoFrame(_) | NotFound::NoApplication)
@@ -117,8 +123,16 @@ impl AtSpi {
             }
             found => found?,
         };
-        lock(&self.windows).insert(window.id, found.clone());
+        lock(&self.windows).insert(window.id, Known { pid: window.pid, found: found.clone() });
         Ok(found)
+    }
+
+    /// The object found before, if it still can be that of `window`.
+    fn known(&self, bus: &Bus, window: &Window) -> Option<Found> {
+        let mut windows = lock(&self.windows);
+        windows.retain(|_, known| bus.apps().has(&known.found.app));
+        let known = windows.get(&window.id).filter(|known| known.pid == window.pid)?;
+        Some(known.found.clone())
     }
 
     /// Waits for a program that was just started to publish its window.
@@ -206,12 +220,13 @@ impl Accessibility for AtSpi {
             let reading = Reading { bus: &bus, found: &found, window, request, until, stop };
             let tree = reading.tree().await;
             match tree {
-                Some(tree) => {
-                    if tree.nodes.is_empty() {
-                        self.forget(window.id);
+                Some(tree) if tree.nodes.is_empty() && !bus.apps().has(&found.app) => {
+                    // The application has gone, but the window is there: somebody else's, or it has come again.
+                    if !self.forget(window.id) || Instant::now() >= until {
+                        return Ok(tree);
                     }
-                    return Ok(tree);
                 }
+                Some(tree) => return Ok(tree),
                 None if self.forget(window.id) && Instant::now() < until => {}
                 None => return Ok(no_tree(window, &NotFound::NoFrame(found.app))),
             }

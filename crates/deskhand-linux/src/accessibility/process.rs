@@ -2,10 +2,10 @@
 
 /// Below this age, in seconds, a program may not have published its windows yet: some first wait for services of the
 /// desktop that do not come.
-const YOUNG: f64 = 30.0;
+const YOUNG: f64 = 15.0;
 /// Libraries and programs that publish their windows, by their names in a process's map of files.
-const TOOLKITS: [&str; 6] =
-    ["/libatk-bridge-2.0", "/libgtk-4", "/libQt5Gui", "/libQt6Gui", "/chrom", "/libxul.so"];
+const TOOLKITS: [&str; 7] =
+    ["/libatk-bridge-2.0", "/libgtk-4", "/libQt5Gui", "/libQt6Gui", "/chrom", "/libxul.so", "/libvcl"];
 /// The unit of times in `/proc/PID/stat`: part of the kernel's interface, and the same on all architectures that matter.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Place of the start time in `/proc/PID/stat`, counted after the name in parentheses.
@@ -17,6 +17,12 @@ pub(super) fn is_young(pid: u32) -> bool {
     let uptime = std::fs::read_to_string("/proc/uptime").ok();
     let age = stat.zip(uptime).and_then(|(stat, uptime)| age(&stat, &uptime));
     age.is_some_and(|age| age < YOUNG)
+}
+
+/// Whether process `pid` is stopped: by a signal, or by a debugger. One that cannot be looked at is not.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't'])))
 }
 
 /// Whether process `pid` uses a toolkit that publishes its windows. One that cannot be looked at may.

@@ -96,7 +96,7 @@ impl Reading<'_> {
         }
         let loaded = app.memory().loaded;
         if !loaded {
-            load(self.bus, app, self.until).await?;
+            load(self.bus, app, "first reading", self.until).await?;
             return Ok(0);
         }
         // A round trip: what the application announced before this call has been applied after it.
@@ -114,6 +114,10 @@ impl Reading<'_> {
             let memory = app.memory();
             (memory.mirror.stamp(), memory.mirror.touched(), memory.mirror.len())
         };
+        if toolkit.has_documents() && self.documents_changed(app, root).await? {
+            load(self.bus, app, "a document was replaced", self.until).await?;
+            return Ok(0);
+        }
         if touched {
             self.app_changed(app, toolkit, size).await?;
         } else if !toolkit.announces_names() {
@@ -122,11 +126,45 @@ impl Reading<'_> {
         Ok(stamp)
     }
 
+    /// Whether a page is another one than it was. A browser replaces the whole document and does not say so where the
+    /// old one was: what holds the documents is asked for its children.
+    async fn documents_changed(&self, app: &App, root: &ElementId) -> Result<bool, Silence> {
+        let holders = {
+            let memory = app.memory();
+            if memory.mirror.overturned() {
+                return Ok(true);
+            }
+            memory.mirror.holders(root, wire::role::DOCUMENT_WEB)
+        };
+        let asked = holders.iter().map(|(holder, documents)| async move {
+            let (children, documents) = tokio::join!(
+                walk::children_of(self.bus, holder, self.until),
+                futures_util::future::join_all(
+                    documents.iter().map(|id| walk::name_and_states(self.bus, id, self.until))
+                ),
+            );
+            let changed = match children {
+                Ok(children) => children != app.memory().mirror.children(holder),
+                Err(Failure::Object(_)) => true,
+                Err(Failure::Silent(silence)) => return Err(silence),
+            };
+            let defunct = documents.iter().any(|answer| match answer {
+                Ok((_, states)) => states.has(State::Defunct),
+                Err(_) => true,
+            });
+            Ok(changed || defunct)
+        });
+        let changed = futures_util::future::try_join_all(asked).await?;
+        Ok(changed.contains(&true))
+    }
+
     /// The application announced something: what of it does the mirror not know?
     async fn app_changed(&self, app: &App, toolkit: Toolkit, size: usize) -> Result<(), Silence> {
         match toolkit {
             Toolkit::Chromium | Toolkit::Gecko => app.memory().mirror.forget_parts(|_| false),
-            _ if size <= SMALL && toolkit != Toolkit::LibreOffice => load(self.bus, app, self.until).await?,
+            _ if size <= SMALL && toolkit != Toolkit::LibreOffice => {
+                load(self.bus, app, "it announced changes", self.until).await?;
+            }
             _ => {
                 let mut memory = app.memory();
                 memory.mirror.doubt(|facts| facts.states.has(State::Showing));
@@ -147,7 +185,7 @@ impl Reading<'_> {
             memory.mirror.shown(root)
         };
         if size < shown.len() * ITEMS_FOR_ONE_QUESTION && size <= SMALL {
-            return load(self.bus, app, self.until).await;
+            return load(self.bus, app, "what is shown may have changed", self.until).await;
         }
         let asked = shown.iter().map(|id| walk::name_and_states(self.bus, id, self.until));
         let answers = futures_util::future::join_all(asked).await;
@@ -186,12 +224,12 @@ impl Reading<'_> {
                 grown.set(app.published.notified());
                 grown.as_mut().enable();
             }
-            load(self.bus, app, self.until).await?;
+            load(self.bus, app, "it is building its tree", self.until).await?;
             if app.memory().mirror.has_content(root, wire::role::DOCUMENT_WEB) {
                 return Ok(());
             }
         }
-        load(self.bus, app, self.until).await
+        load(self.bus, app, "it has built its tree", self.until).await
     }
 
     fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {
@@ -224,9 +262,11 @@ impl Reading<'_> {
 }
 
 /// Reads the whole application in one round trip. An application without the cache is left to the walk.
-pub(super) async fn load(bus: &Bus, app: &App, until: Instant) -> Result<(), Silence> {
+/// `reason` is for the log.
+pub(super) async fn load(bus: &Bus, app: &App, reason: &'static str, until: Instant) -> Result<(), Silence> {
     app.memory().expect();
-    let reply = match app.ask(bus, CACHE_PATH, CACHE, "GetItems", &(), until).await {
+    let start = Instant::now();
+    let reply = match app.ask_patiently(bus, CACHE_PATH, CACHE, "GetItems", &(), until).await {
         Ok(reply) => reply,
         Err(Failure::Silent(silence)) => return Err(silence),
         Err(Failure::Object(error)) => {
@@ -235,7 +275,10 @@ pub(super) async fn load(bus: &Bus, app: &App, until: Instant) -> Result<(), Sil
         }
     };
     match wire::items(&reply).map(Mirror::from_items) {
-        Ok(mirror) => app.memory().arrived(mirror, reply.recv_position()),
+        Ok(mirror) => {
+            tracing::debug!(app = %app.title(), objects = mirror.len(), reason, took = ?start.elapsed(), "read in bulk");
+            app.memory().arrived(mirror, reply.recv_position());
+        }
         Err(CallError::Malformed(error)) => {
             tracing::debug!(app = %app.owner, error, "bulk answer is malformed")
         }

@@ -192,13 +192,7 @@ impl Walk<'_> {
             let unread = u64::try_from(count).unwrap_or(0).saturating_sub(children.len() as u64);
             return Ok(Listing { children, unread, facts: Vec::new() });
         }
-        let reply = app.ask(self.bus, &id.object, ACCESSIBLE, "GetChildren", &(), self.until).await?;
-        let body = reply.body();
-        let references: Vec<Reference<'_>> = body.deserialize_unchecked().map_err(CallError::from)?;
-        let mut names = Names::default();
-        let mut seen = HashSet::new();
-        let children = references.into_iter().filter_map(|reference| names.element(reference));
-        let children = children.filter(|child| seen.insert(child.clone())).collect();
+        let children = children_of(self.bus, id, self.until).await?;
         Ok(Listing { children, ..Listing::default() })
     }
 
@@ -211,6 +205,22 @@ impl Walk<'_> {
         let answers = futures_util::future::try_join_all(asked).await?;
         Ok(answers.into_iter().flatten().collect())
     }
+}
+
+/// All children of an object that has not too many, each once.
+pub(super) async fn children_of(
+    bus: &Bus,
+    id: &ElementId,
+    until: Instant,
+) -> Result<Vec<ElementId>, Failure> {
+    let app = bus.apps().get(&id.owner);
+    let reply = app.ask(bus, &id.object, ACCESSIBLE, "GetChildren", &(), until).await?;
+    let body = reply.body();
+    let references: Vec<Reference<'_>> = body.deserialize_unchecked().map_err(CallError::from)?;
+    let mut names = Names::default();
+    let mut seen = HashSet::new();
+    let children = references.into_iter().filter_map(|reference| names.element(reference));
+    Ok(children.filter(|child| seen.insert(child.clone())).collect())
 }
 
 /// The object that a reply consists of.
