@@ -8,7 +8,7 @@ use deskhand_core::desktop::{Action, Details, ElementId, State, Text, Value};
 
 use super::app::{App, Failure, Toolkit};
 use super::bus::Bus;
-use super::extents::{self, Space};
+use super::extents::{self, Shift, Space};
 use super::walk;
 use super::wire::{Facts, Interface, role};
 
@@ -27,6 +27,7 @@ pub(super) struct Reader<'a> {
     pub bus: &'a Bus,
     pub toolkit: Toolkit,
     pub space: Space,
+    pub shift: Option<&'a Shift>,
     pub text_limit: usize,
     pub with_actions: bool,
     pub until: Instant,
@@ -67,6 +68,8 @@ impl Reader<'_> {
             return Ok(None);
         }
         let frame = extents::ask(self.bus, app, id, self.space.kind, self.until).await?;
+        let shift = self.shift.filter(|shift| app.memory().mirror.is_under(id, &shift.pane));
+        let frame = frame.map(|frame| shift.map_or(frame, |shift| shift.apply(frame)));
         Ok(frame.map(|frame| self.space.to_screen(frame)))
     }
 

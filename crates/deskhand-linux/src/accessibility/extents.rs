@@ -89,6 +89,30 @@ impl Space {
     }
 }
 
+/// The part of a window whose extents are all off by the same.
+///
+/// LibreOffice draws below a menu bar of GTK's, but what it draws counts from the top of the window. Its root pane fills
+/// the container that GTK gives it, so both have the same size, and the places tell the difference.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shift {
+    pub pane: ElementId,
+    pub x: i32,
+    pub y: i32,
+}
+
+impl Shift {
+    /// From the root pane and what contains it.
+    pub(super) fn between(pane: ElementId, own: Rect, container: Rect) -> Option<Self> {
+        let same_size = own.width == container.width && own.height == container.height;
+        let (x, y) = (container.x.saturating_sub(own.x), container.y.saturating_sub(own.y));
+        (same_size && (x, y) != (0, 0)).then_some(Self { pane, x, y })
+    }
+
+    pub(super) fn apply(&self, rect: Rect) -> Rect {
+        Rect { x: rect.x.saturating_add(self.x), y: rect.y.saturating_add(self.y), ..rect }
+    }
+}
+
 /// Device pixels for one pixel of `frame`, which is the frame of `window` with or without its borders.
 fn scale(frame: &Rect, window: &Window) -> f64 {
     let fits = |scale: f64, area: &Rect| {
@@ -176,6 +200,17 @@ mod tests {
         let window = window(Rect::new(-1280, 40, 640, 480));
         let space = Space::of(Toolkit::Gtk4, &window, Some(Rect::new(0, 0, 640, 480)));
         assert_eq!(space.to_screen(Rect::new(5, 5, 10, 10)), Rect::new(-1275, 45, 10, 10));
+    }
+
+    #[test]
+    fn a_pane_below_a_menu_bar_is_shifted() {
+        let pane = ElementId { owner: ":1.1".into(), object: "/1".into() };
+        let container = Rect::new(0, 44, 1920, 1036);
+        let shift = Shift::between(pane.clone(), Rect::new(0, 19, 1920, 1036), container);
+        let shift = shift.expect("they differ");
+        assert_eq!(shift.apply(Rect::new(41, 157, 82, 17)), Rect::new(41, 182, 82, 17));
+        assert_eq!(Shift::between(pane.clone(), container, container), None);
+        assert_eq!(Shift::between(pane, Rect::new(0, 19, 100, 100), container), None, "another thing");
     }
 
     #[test]

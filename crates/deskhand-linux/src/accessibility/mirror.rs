@@ -11,6 +11,8 @@ use super::event::{Event, What};
 use super::walk::Listing;
 use super::wire::{Facts, Item, StateBits, role_name};
 
+/// Deeper than any tree: parents may form a circle.
+const DEPTH: usize = 256;
 /// Below this many objects nothing is pruned.
 const PRUNE: usize = 2_000;
 
@@ -238,9 +240,11 @@ impl Mirror {
     }
 
     /// Facts of the objects that are shown must be asked anew: this application does not announce all changes.
-    pub(super) fn doubt(&mut self, wanted: impl Fn(&Facts) -> bool) {
-        for entry in self.entries.values_mut().filter(|entry| wanted(&entry.facts)) {
-            entry.doubtful = true;
+    pub(super) fn doubt_shown(&mut self, root: &ElementId) {
+        for id in self.shown(root) {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.doubtful = true;
+            }
         }
     }
 
@@ -265,20 +269,51 @@ impl Mirror {
         held.collect()
     }
 
-    /// The shown objects under `root`.
+    /// The shown objects under `root`, without those of which there are too many to be asked again.
     pub(super) fn shown(&self, root: &ElementId) -> Vec<ElementId> {
         let mut found = self.reachable(root, usize::MAX);
-        found.retain(|id| self.facts(id).is_some_and(|facts| facts.states.has(State::Showing)));
+        let one_of_many = |entry: &Entry| {
+            let parent = entry.parent.as_ref().and_then(|parent| self.entries.get(parent));
+            parent.is_some_and(|parent| matches!(parent.children, Children::Part(..)))
+        };
+        found.retain(|id| {
+            let entry = self.entries.get(id);
+            entry.is_some_and(|entry| entry.facts.states.has(State::Showing) && !one_of_many(entry))
+        });
         found
     }
 
+    /// Whether `id` is `ancestor` or under it.
+    pub(super) fn is_under(&self, id: &ElementId, ancestor: &ElementId) -> bool {
+        let mut at = Some(id);
+        for _ in 0..DEPTH {
+            match at {
+                Some(id) if id == ancestor => return true,
+                Some(id) => at = self.parent(id),
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// The first object with `role` under `root`, breadth first.
+    pub(super) fn first_with(&self, root: &ElementId, role: u32) -> Option<ElementId> {
+        let reachable = self.reachable(root, usize::MAX);
+        reachable.into_iter().find(|id| self.facts(id).is_some_and(|facts| facts.role == role))
+    }
+
     /// Takes what was just asked of an object.
-    pub(super) fn set_name_and_states(&mut self, id: &ElementId, name: String, states: StateBits) {
+    pub(super) fn refresh(&mut self, id: &ElementId, name: String, states: StateBits, count: i32) {
         let changed = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
         if let Some(entry) = self.entries.get_mut(id) {
             entry.facts.name = name;
             entry.facts.states = states;
             entry.doubtful = changed;
+            // Bulk answers do not count the children of containers that manage them.
+            if entry.facts.count >= 0 && entry.facts.count != count {
+                entry.facts.count = count;
+                entry.ask_children();
+            }
         }
     }
 

@@ -15,6 +15,7 @@ mod event;
 mod extents;
 mod frames;
 mod mirror;
+mod naming;
 mod process;
 mod reading;
 mod table;
@@ -38,9 +39,9 @@ use deskhand_core::geometry::Point;
 
 use crate::environment::EnvironmentSource;
 use acting::Target;
-use app::{App, Failure, Silence};
+use app::{App, Failure, Silence, Toolkit};
 use bus::{Bus, lock};
-use extents::Space;
+use extents::{Shift, Space};
 use frames::{Found, NotFound};
 use reading::{Reading, SNAPSHOT};
 
@@ -179,6 +180,32 @@ impl AtSpi {
     }
 }
 
+impl AtSpi {
+    /// By how much the extents of a part of the window are off.
+    async fn shift(
+        &self,
+        bus: &Bus,
+        found: &Found,
+        toolkit: Toolkit,
+        until: Instant,
+    ) -> Result<Option<Shift>, Failure> {
+        if toolkit != Toolkit::LibreOffice {
+            return Ok(None);
+        }
+        let pane = {
+            let memory = found.app.memory();
+            let pane = memory.mirror.first_with(&found.root, wire::role::ROOT_PANE);
+            pane.and_then(|pane| memory.mirror.parent(&pane).cloned().map(|parent| (pane, parent)))
+        };
+        let Some((pane, container)) = pane else { return Ok(None) };
+        let (own, container) = tokio::join!(
+            extents::ask(bus, &found.app, &pane, extents::SCREEN, until),
+            extents::ask(bus, &found.app, &container, extents::SCREEN, until),
+        );
+        Ok(own?.zip(container?).and_then(|(own, container)| Shift::between(pane, own, container)))
+    }
+}
+
 /// The tree of a window that has none.
 fn no_tree(window: &Window, reason: &NotFound) -> Tree {
     let app = if window.app.is_empty() { "the application" } else { window.app.as_str() };
@@ -258,7 +285,10 @@ impl Accessibility for AtSpi {
             Err(failure) => return Err(app.port_error(&failure, what)),
         };
         let toolkit = app.known_toolkit();
-        let reader = details::Reader { bus: &bus, toolkit, space, text_limit, with_actions, until };
+        let shift = self.shift(&bus, &found, toolkit, until).await;
+        let shift = shift.map_err(|failure| app.port_error(&failure, what))?;
+        let shift = shift.as_ref();
+        let reader = details::Reader { bus: &bus, toolkit, space, shift, text_limit, with_actions, until };
         let mut results: Vec<Option<Details>> = vec![None; elements.len()];
         let mut answered = false;
         let mut reading = stream::iter(elements.iter().cloned().enumerate())
@@ -305,6 +335,14 @@ impl Accessibility for AtSpi {
         }
         let deepest = async {
             let space = self.space(&bus, &found, window, until).await?;
+            let shift = self.shift(&bus, &found, found.app.known_toolkit(), until).await?;
+            if let Some(shift) = shift {
+                let inside = Point::new(point.x.saturating_sub(shift.x), point.y.saturating_sub(shift.y));
+                let deepest = walk::innermost(&bus, &shift.pane, space, inside, until).await?;
+                if deepest.is_some() {
+                    return Ok(deepest);
+                }
+            }
             walk::innermost(&bus, &found.root, space, point, until).await
         };
         deepest.await.map_err(|failure| found.app.port_error(&failure, what))

@@ -119,7 +119,7 @@ impl Reading<'_> {
             return Ok(0);
         }
         if touched {
-            self.app_changed(app, toolkit, size).await?;
+            self.app_changed(app, root, toolkit, size).await?;
         } else if !toolkit.announces_names() {
             self.reread_shown(app, root, size).await?;
         }
@@ -159,7 +159,13 @@ impl Reading<'_> {
     }
 
     /// The application announced something: what of it does the mirror not know?
-    async fn app_changed(&self, app: &App, toolkit: Toolkit, size: usize) -> Result<(), Silence> {
+    async fn app_changed(
+        &self,
+        app: &App,
+        root: &ElementId,
+        toolkit: Toolkit,
+        size: usize,
+    ) -> Result<(), Silence> {
         match toolkit {
             Toolkit::Chromium | Toolkit::Gecko => app.memory().mirror.forget_parts(|_| false),
             _ if size <= SMALL && toolkit != Toolkit::LibreOffice => {
@@ -167,7 +173,7 @@ impl Reading<'_> {
             }
             _ => {
                 let mut memory = app.memory();
-                memory.mirror.doubt(|facts| facts.states.has(State::Showing));
+                memory.mirror.doubt_shown(root);
                 memory.mirror.forget_parts(|facts| {
                     facts.states.has(State::ManagesDescendants) && facts.states.has(State::Showing)
                 });
@@ -187,12 +193,12 @@ impl Reading<'_> {
         if size < shown.len() * ITEMS_FOR_ONE_QUESTION && size <= SMALL {
             return load(self.bus, app, "what is shown may have changed", self.until).await;
         }
-        let asked = shown.iter().map(|id| walk::name_and_states(self.bus, id, self.until));
+        let asked = shown.iter().map(|id| walk::refreshed(self.bus, id, self.until));
         let answers = futures_util::future::join_all(asked).await;
         let mut memory = app.memory();
         for (id, answer) in shown.iter().zip(answers) {
             match answer {
-                Ok((name, states)) => memory.mirror.set_name_and_states(id, name, states),
+                Ok((name, states, count)) => memory.mirror.refresh(id, name, states, count),
                 Err(Failure::Silent(silence)) => return Err(silence),
                 Err(Failure::Object(_)) => memory.mirror.remove(id),
             }

@@ -18,6 +18,7 @@ use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, Silence, Toolkit};
 use super::bus::{Bus, CallError};
 use super::extents::Space;
 use super::mirror::Missing;
+use super::naming;
 use super::table;
 use super::wire::{Facts, Interface, InterfaceBits, Names, Reference, StateBits};
 
@@ -246,7 +247,7 @@ pub(super) async fn facts(bus: &Bus, id: &ElementId, until: Instant) -> Result<F
         return Err(Failure::Object(CallError::Malformed("the object is defunct".to_owned())));
     }
     Ok(Facts {
-        name: words.name,
+        name: naming::plain(app.known_toolkit(), words.name),
         description: words.description,
         role,
         states,
@@ -282,8 +283,8 @@ async fn words(bus: &Bus, app: &App, object: &str, until: Instant) -> Result<Wor
     }
     let description = async {
         match toolkit {
-            // Few of its objects have one, and here each question counts: there is no bulk answer.
-            Toolkit::Qt => Ok(String::new()),
+            // Few of their objects have one, and where there is no bulk answer each question counts.
+            Toolkit::Qt | Toolkit::LibreOffice => Ok(String::new()),
             _ => app.property::<String>(bus, object, ACCESSIBLE, "Description", until).await,
         }
     };
@@ -295,7 +296,22 @@ async fn words(bus: &Bus, app: &App, object: &str, until: Instant) -> Result<Wor
     Ok(Words { name: optional(name)?, description: optional(description)?, count: count? })
 }
 
-/// Asks an object for what changes most.
+/// Asks an object for what changes most: name, states and number of children.
+pub(super) async fn refreshed(
+    bus: &Bus,
+    id: &ElementId,
+    until: Instant,
+) -> Result<(String, StateBits, i32), Failure> {
+    let app = bus.apps().get(&id.owner);
+    let (words, states) = tokio::join!(
+        words(bus, &app, &id.object, until),
+        app.ask_for::<Vec<u32>, _>(bus, &id.object, ACCESSIBLE, "GetState", &(), until),
+    );
+    let (words, states) = (words?, StateBits::from_words(&states?));
+    Ok((words.name, states, words.count))
+}
+
+/// Asks an object for its name and states.
 pub(super) async fn name_and_states(
     bus: &Bus,
     id: &ElementId,

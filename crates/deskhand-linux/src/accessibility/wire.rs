@@ -197,6 +197,7 @@ pub(super) mod role {
     pub(crate) const MENU: u32 = 33;
     pub(crate) const PASSWORD_TEXT: u32 = 40;
     pub(crate) const POPUP_MENU: u32 = 41;
+    pub(crate) const ROOT_PANE: u32 = 46;
     pub(crate) const SPIN_BUTTON: u32 = 52;
     pub(crate) const STATUS_BAR: u32 = 54;
     pub(crate) const TABLE_CELL: u32 = 56;

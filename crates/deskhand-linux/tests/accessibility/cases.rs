@@ -29,6 +29,7 @@ pub(crate) fn all() -> Vec<(&'static str, Case)> {
         gtk4_label_is_never_old,
         qt5_label_is_never_old,
         gtk3_children_are_in_order,
+        gtk3_replaced_children_are_there_at_once,
         gtk4_children_are_in_order,
         qt5_children_are_in_order,
         a_removed_element_is_gone,
@@ -185,6 +186,18 @@ async fn in_order(environment: Environment, script: &str, times: usize) {
 
 async fn gtk3_children_are_in_order(environment: Environment) {
     in_order(environment, "gtk3.py", 140).await;
+}
+
+/// GTK's cache learns of a new child when the application is idle, which may be after the reading.
+async fn gtk3_replaced_children_are_there_at_once(environment: Environment) {
+    let mut fixture = Fixture::start(&environment, "gtk3.py", "replaced children").await;
+    let eyes = Eyes::on(&environment);
+    eyes.whole(&fixture.window).await;
+    for time in 0..200 {
+        fixture.tell(&format!("replace {time}")).await;
+        let nodes = eyes.whole(&fixture.window).await;
+        assert_eq!(dynamic(&nodes), [format!("dynamic {time}")], "after step {time}");
+    }
 }
 
 async fn gtk4_children_are_in_order(environment: Environment) {

@@ -65,6 +65,12 @@ def command(_source, _condition):
         if word == "insert":
             slow.reorder_child(button, 0)
         button.show()
+    elif word == "replace":
+        for child in slow.get_children():
+            child.destroy()
+        button = Gtk.Button(label="dynamic " + rest[0])
+        slow.add(button)
+        button.show()
     elif word == "remove":
         slow.get_children()[0].destroy()
     elif word == "hide":
