@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::activity::Acting;
 use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId};
 use crate::engine::Context;
+use crate::error::Result;
 use crate::geometry::Point;
 use crate::tools::Reply;
 use crate::tree::{Snapshot, quote};
@@ -308,6 +309,30 @@ impl Observer {
         let now = after.iter().find(|other| other.id == window.id)?;
         let then = before.iter().find(|other| other.id == window.id)?;
         (now.title != then.title).then(|| format!("title is now {}", quote(&now.title, 60)))
+    }
+}
+
+/// A bounded wait for something to become true, which is looked at after each change of any application.
+pub(crate) struct Patience {
+    changes: broadcast::Receiver<Change>,
+    deadline: Instant,
+}
+
+impl Patience {
+    /// Begins to wait. Call it before the first look.
+    pub(crate) async fn start(context: &Context, wait: Duration) -> Result<Self> {
+        let changes = context.desktop().accessibility.changes().await?;
+        Ok(Self { changes, deadline: Instant::now() + wait })
+    }
+
+    /// Waits for the next reason to look; `false` when the time is up: the look after that is the last.
+    pub(crate) async fn another_look(&mut self, context: &Context) -> bool {
+        tokio::select! {
+            // An overrun of the channel is a reason to look as well.
+            change = self.changes.recv() => !matches!(change, Err(broadcast::error::RecvError::Closed)),
+            () = context.stop().cancelled() => false,
+            () = tokio::time::sleep_until(self.deadline) => false,
+        }
     }
 }
 

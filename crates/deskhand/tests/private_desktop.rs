@@ -1,4 +1,5 @@
 //! The private desktop with its real parts: Xvfb, openbox, dbus-daemon, at-spi2-core.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

@@ -11,7 +11,9 @@ use crate::desktop::{
     Action, Button, Click, Details, ElementId, Interfaces, Modifier, PortError, State, Window, WindowId,
     WindowKind,
 };
-use crate::effect::{Delivery, Effect, EffectReport, Expectation, Observer, Route, Target};
+use crate::effect::{
+    Delivery, EFFECT_WAIT, Effect, EffectReport, Expectation, Observer, Patience, Route, Target,
+};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Point;
@@ -166,7 +168,7 @@ async fn without_pointer(context: &Context, element: &Element, delivery: Deliver
     if is_text_input(element.role()) {
         // The action of an entry is to submit it; a click only puts the caret there.
         return match done(accessibility.focus(element.id()).await, Route::AxFocus)? {
-            Some(route) if has_focus(context, element).await? => Ok(Some(route)),
+            Some(route) if takes_focus(context, element).await? => Ok(Some(route)),
             _ => Ok(None),
         };
     }
@@ -194,6 +196,19 @@ async fn without_pointer(context: &Context, element: &Element, delivery: Deliver
 
 async fn has_focus(context: &Context, element: &Element) -> Result<bool> {
     Ok(context.desktop().accessibility.probe(element.id()).await?.states.has(State::Focused))
+}
+
+/// Waits until the element says that it has the focus: browsers move it in another process.
+async fn takes_focus(context: &Context, element: &Element) -> Result<bool> {
+    let mut patience = Patience::start(context, EFFECT_WAIT).await?;
+    loop {
+        if has_focus(context, element).await? {
+            return Ok(true);
+        }
+        if !patience.another_look(context).await {
+            return has_focus(context, element).await;
+        }
+    }
 }
 
 /// The action that a click stands for.
@@ -399,7 +414,7 @@ async fn judge_row(
     report: EffectReport,
 ) -> Result<EffectReport> {
     let mut evidence = None;
-    let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
+    let deadline = tokio::time::Instant::now() + EFFECT_WAIT;
     loop {
         match context.desktop().accessibility.probe(element.id()).await {
             Ok(node) if node.states.has(State::Selected) => {
@@ -433,7 +448,7 @@ async fn judge_toggle(
     report: EffectReport,
 ) -> Result<EffectReport> {
     let before = toggle_state(element.node.states);
-    let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
+    let deadline = tokio::time::Instant::now() + EFFECT_WAIT;
     loop {
         match context.desktop().accessibility.probe(element.id()).await {
             Ok(node) if toggle_state(node.states) != before => {
@@ -552,7 +567,7 @@ pub(super) async fn focus_element(context: &Context, element: &Element) -> Resul
         Ok(_) | Err(PortError::NotSupported(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    if has_focus(context, element).await? {
+    if takes_focus(context, element).await? {
         return Ok(true);
     }
     let details = element.details(context, 0, false).await?;
@@ -560,8 +575,7 @@ pub(super) async fn focus_element(context: &Context, element: &Element) -> Resul
     let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD };
     let delivered = context.desktop().pointer.click(&click, context.stop()).await?;
     context.delivered(delivered, "clicks")?;
-    accessibility.fence(&element.id().owner).await?;
-    has_focus(context, element).await
+    takes_focus(context, element).await
 }
 
 /// Clicks a toggle and says whether its state changed.

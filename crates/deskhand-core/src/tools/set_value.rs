@@ -11,7 +11,7 @@ use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
 use super::{Spec, Surface, Tool};
 use crate::desktop::{Chord, Key, PortError, State, WindowId};
-use crate::effect::{Delivery, Effect, EffectReport, Route};
+use crate::effect::{Delivery, EFFECT_WAIT, Effect, EffectReport, Patience, Route};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
@@ -227,45 +227,67 @@ async fn set_choice(context: &Context, arguments: &Arguments, element: Element) 
 
 async fn choose(context: &Context, combo: &Element, entry: &Element, wanted: &str) -> Result<EffectReport> {
     let accessibility = &context.desktop().accessibility;
-    let before = combo.node.name.clone();
-    let mut claim = Err(PortError::NotSupported(String::new()));
-    // The combo box itself counts its entries where it has a selection; else the list or menu in it does.
+    let before = shown_choice(context, combo).await?;
+    let report = |effect, route| {
+        EffectReport::new(effect, route).in_window(Some(combo.window.id)).from(quote(&before, 60))
+    };
     let (parent, child) = entry.in_parent().ok_or_else(|| Error::from(PortError::ElementGone))?;
-    for container in [combo.id(), &parent] {
-        claim = accessibility.select_child(container, child).await;
-        if matches!(claim, Ok(true)) {
-            break;
+    // The combo box itself counts its entries where it has a selection; else the list or menu in it does, or its entries
+    // can be clicked. Choosing the same entry in another way changes nothing more, so each is tried until one shows.
+    for container in [Some(combo.id()), Some(&parent), None] {
+        let route = if container.is_some() { Route::AxSelection } else { Route::AxAction };
+        let claim = match container {
+            Some(container) => accessibility.select_child(container, child).await,
+            None => click_entry(context, entry).await,
+        };
+        match claim {
+            Ok(true) if is_chosen(context, combo, entry, wanted).await? => {
+                return Ok(report(Effect::Confirmed, route).to(quote(wanted, 60)));
+            }
+            Ok(_) | Err(PortError::NotSupported(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    let route = match claim {
-        Ok(true) => Route::AxSelection,
-        Ok(false) | Err(PortError::NotSupported(_)) => {
-            let details = entry.details(context, 0, true).await?;
-            let action = details.actions.first().map(|action| action.index).ok_or_else(|| {
-                let message = format!("{} offers no way to be chosen; click it and choose", entry.describe());
-                Error::new(Code::NotSupported, message)
-            })?;
-            accessibility.do_action(entry.id(), action).await?;
-            Route::AxAction
+    let after = shown_choice(context, combo).await?;
+    let hint = "the choice did not show; click the combo box and choose";
+    Ok(report(Effect::SuspectedNoop, Route::AxSelection).to(quote(&after, 60)).hint(hint))
+}
+
+/// Waits until the entry is the chosen one.
+async fn is_chosen(context: &Context, combo: &Element, entry: &Element, wanted: &str) -> Result<bool> {
+    let accessibility = &context.desktop().accessibility;
+    let mut patience = Patience::start(context, EFFECT_WAIT).await?;
+    let mut last = false;
+    loop {
+        let selected =
+            accessibility.probe(entry.id()).await.is_ok_and(|node| node.states.has(State::Selected));
+        if selected || shown_choice(context, combo).await? == wanted {
+            return Ok(true);
         }
-        Err(error) => return Err(error.into()),
-    };
-    accessibility.fence(&combo.id().owner).await?;
-    let now = accessibility.probe(combo.id()).await?;
-    let chosen = accessibility.probe(entry.id()).await.is_ok_and(|node| node.states.has(State::Selected));
+        if last {
+            return Ok(false);
+        }
+        last = !patience.another_look(context).await;
+    }
+}
+
+async fn click_entry(context: &Context, entry: &Element) -> Result<bool, PortError> {
+    let details =
+        entry.details(context, 0, true).await.map_err(|error| PortError::NotSupported(error.message))?;
+    match details.actions.first() {
+        Some(action) => context.desktop().accessibility.do_action(entry.id(), action.index).await,
+        None => Ok(false),
+    }
+}
+
+/// What a combo box shows as chosen: its text, or its name where that follows the choice.
+async fn shown_choice(context: &Context, combo: &Element) -> Result<String> {
     let details = combo.details(context, 400, false).await?;
     let text = details.text.map(|text| text.content).unwrap_or_default();
-    let report = |effect| {
-        EffectReport::new(effect, route)
-            .in_window(Some(combo.window.id))
-            .from(quote(&before, 60))
-            .to(quote(&now.name, 60))
-    };
-    Ok(if chosen || now.name == wanted || text == wanted {
-        report(Effect::Confirmed).to(quote(wanted, 60))
-    } else {
-        report(Effect::SuspectedNoop).hint("the choice did not show; click the combo box and choose")
-    })
+    if !text.trim().is_empty() {
+        return Ok(text);
+    }
+    Ok(context.desktop().accessibility.probe(combo.id()).await?.name)
 }
 
 /// Fills a spreadsheet's cell: selects it with the pointer, types, and presses Return.
@@ -299,12 +321,9 @@ async fn set_cell(context: &Context, arguments: &Arguments, element: Element) ->
     let enter = Chord { modifiers: Vec::new(), key: Some(Key("Return".to_owned())) };
     let delivered = keyboard.press(&enter, 1, Duration::from_millis(10), context.stop()).await?;
     context.delivered(delivered, "keys")?;
-    let deadline = tokio::time::Instant::now() + crate::effect::EFFECT_WAIT;
+    let mut patience = Patience::start(context, EFFECT_WAIT).await?;
     let mut after = read().await?;
-    let mut changes = context.desktop().accessibility.changes().await?;
-    while after != text && tokio::time::Instant::now() < deadline && !context.stop().is_cancelled() {
-        // Any change of any application is a reason to look again; the deadline bounds it.
-        let _ = tokio::time::timeout_at(deadline, changes.recv()).await;
+    while after != text && patience.another_look(context).await {
         after = read().await?;
     }
     let report = EffectReport::new(Effect::Confirmed, Route::Keyboard)

@@ -12,7 +12,7 @@ use super::{Spec, Surface, Tool};
 use crate::desktop::{
     Chord, Details, Key, Modifier, PortError, State, Text, TreeRequest, Window, WindowId, WindowKind,
 };
-use crate::effect::{Delivery, Effect, EffectReport, Route};
+use crate::effect::{Delivery, Effect, EffectReport, Patience, Route};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
@@ -223,18 +223,16 @@ async fn written(
     before: &Text,
     wanted: &Wanted,
 ) -> Result<Option<Text>> {
-    let mut changes = context.desktop().accessibility.changes().await?;
-    let deadline = tokio::time::Instant::now() + WRITE_WAIT;
+    let mut patience = Patience::start(context, WRITE_WAIT).await?;
     loop {
         let after = read_text(context, element).await?;
         let same = after
             .as_ref()
             .is_some_and(|after| after.content == before.content && wanted.content != before.content);
-        if !same || context.stop().is_cancelled() {
+        if !same {
             return Ok(after);
         }
-        // Any change of any application is a reason to look again; the deadline bounds it.
-        if tokio::time::timeout_at(deadline, changes.recv()).await.is_err() {
+        if !patience.another_look(context).await {
             return read_text(context, element).await;
         }
     }

@@ -149,7 +149,7 @@ fn values(text: &mut String, node: &Node, details: &Details) {
     let name = node.name.trim();
     // U+FFFC stands for an embedded object, which is an element of its own.
     let plain: String = content.chars().filter(|&c| c != EMBEDDED).collect();
-    let says_nothing = plain.trim().is_empty() && (!content.is_empty() || !node.interfaces.editable_text);
+    let says_nothing = plain.trim().is_empty() && !super::is_text_input(&node.role);
     if !repeats && !says_nothing && plain.trim() != name {
         let _ = write!(text, " text={}", quote(&plain, TEXT_LIMIT));
         if *length > content.chars().count() && content.chars().count() <= TEXT_LIMIT {

@@ -1,6 +1,6 @@
 //! AT-SPI 2: element trees of applications, and what can be done to elements without real input.
 //!
-//! Bulk first: one `Cache.GetItems` gives an application, its events keep that [mirror](mirror) true, and one round
+//! Bulk first: one `Cache.GetItems` gives an application, its events keep that mirror true, and one round
 //! trip before an answer makes sure that none of them is still on its way. Where a toolkit has no bulk answer or does
 //! not announce its changes, objects are asked, many at a time. Each application has its own bounds, so one that hangs
 //! delays nobody else.

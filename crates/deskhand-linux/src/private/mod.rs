@@ -1,6 +1,6 @@
 //! A desktop of our own: Xvfb, window manager, buses, and the supervisor that ends them all.
 //!
-//! Three processes have a part in it. The *owner* (this process) holds a [`PrivateSource`], or is [`run`]. It
+//! Three processes have a part in it. The *owner* (this process) holds a [`PrivateSource`], or is [`run()`]. It
 //! executes the *supervisor* (`deskhand supervise`, whose body is [`supervise`]) with one end of a socket as its
 //! standard input. The supervisor starts the components and every program of the desktop, and ends all of them when
 //! the socket closes, however the owner ended.
@@ -214,7 +214,7 @@ impl Launcher for Inner {
     }
 }
 
-/// The exit code for an error of [`run`]: 127 like a shell's if the command could not be started, else 1.
+/// The exit code for an error of [`run()`]: 127 like a shell's if the command could not be started, else 1.
 pub fn exit_code(error: &PortError) -> u8 {
     match error {
         PortError::LaunchFailed(_) => 127,
