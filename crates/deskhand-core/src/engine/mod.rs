@@ -78,7 +78,7 @@ impl Engine {
         })?;
         let mut arguments = call.arguments;
         arguments.retain(|key, _| !key.starts_with('_'));
-        let prepared = (tool.prepare)(arguments)?;
+        let prepared = tool.prepare(arguments)?;
         let session = self.shared.sessions.get(call.session.as_ref())?;
         if session.calls.len() >= MAX_CALLS_PER_SESSION {
             let message =

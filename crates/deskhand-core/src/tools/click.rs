@@ -85,11 +85,6 @@ impl Arguments {
     }
 }
 
-fn check(arguments: &Arguments) -> Result<()> {
-    crate::settings::within("count", arguments.count, &(1..=MAX_COUNT))?;
-    arguments.aim().check()
-}
-
 /// What was delivered, with what is needed to judge it.
 pub(super) struct Done {
     pub(super) route: Route,
@@ -106,11 +101,6 @@ impl Done {
         let window = Some(element.window.clone());
         Self { route, point, observer, element: Some(element), window, expectation: Expectation::Possible }
     }
-}
-
-async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-    let done = context.act(deliver(&arguments, &context)).await?;
-    judge(&context, done, arguments.count.unwrap_or(1)).await
 }
 
 async fn deliver(arguments: &Arguments, context: &Context) -> Result<Done> {
@@ -506,53 +496,13 @@ impl Tool for ClickTool {
     type Reply = EffectReport;
 
     fn check(arguments: &Arguments) -> Result<()> {
-        check(arguments)
+        crate::settings::within("count", arguments.count, &(1..=MAX_COUNT))?;
+        arguments.aim().check()
     }
 
     async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-        run(arguments, context).await
-    }
-}
-
-pub(super) struct DoubleClick;
-
-impl Tool for DoubleClick {
-    const SPEC: Spec = Spec {
-        name: "double_click",
-        description: "`click` with `count` 2.",
-        listed: false,
-        ..ClickTool::SPEC
-    };
-    type Arguments = Arguments;
-    type Reply = EffectReport;
-
-    fn check(arguments: &Arguments) -> Result<()> {
-        check(arguments)
-    }
-
-    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-        run(Arguments { count: arguments.count.or(Some(2)), ..arguments }, context).await
-    }
-}
-
-pub(super) struct RightClick;
-
-impl Tool for RightClick {
-    const SPEC: Spec = Spec {
-        name: "right_click",
-        description: "`click` with `button` right: opens a context menu.",
-        listed: false,
-        ..ClickTool::SPEC
-    };
-    type Arguments = Arguments;
-    type Reply = EffectReport;
-
-    fn check(arguments: &Arguments) -> Result<()> {
-        check(arguments)
-    }
-
-    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-        run(Arguments { button: arguments.button.or(Some(Button::Right)), ..arguments }, context).await
+        let done = context.act(deliver(&arguments, &context)).await?;
+        judge(&context, done, arguments.count.unwrap_or(1)).await
     }
 }
 

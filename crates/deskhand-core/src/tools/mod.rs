@@ -116,11 +116,36 @@ pub struct ToolDefinition {
     pub spec: Spec,
     /// JSON schema of its arguments.
     pub schema: fn() -> Map<String, Value>,
-    pub(crate) prepare: fn(Map<String, Value>) -> Result<Prepared>,
+    prepare: fn(Map<String, Value>) -> Result<Prepared>,
+    /// Arguments that hold unless the caller says otherwise, as JSON: what makes an alias of another tool.
+    defaults: &'static str,
 }
 
 const fn define<T: Tool>() -> ToolDefinition {
-    ToolDefinition { spec: T::SPEC, schema: schema::of::<T::Arguments>, prepare: prepare::<T> }
+    ToolDefinition {
+        spec: T::SPEC,
+        schema: schema::of::<T::Arguments>,
+        prepare: prepare::<T>,
+        defaults: "{}",
+    }
+}
+
+impl ToolDefinition {
+    /// The same tool under another name, with other defaults; callable, not listed.
+    const fn alias(self, name: &'static str, description: &'static str, defaults: &'static str) -> Self {
+        Self { spec: Spec { name, description, listed: false, ..self.spec }, defaults, ..self }
+    }
+
+    /// Reads the arguments of a call.
+    pub(crate) fn prepare(&self, mut arguments: Map<String, Value>) -> Result<Prepared> {
+        let defaults: Map<String, Value> = serde_json::from_str(self.defaults).map_err(|error| {
+            Error::new(Code::InternalError, format!("defaults of {}: {error}", self.spec.name))
+        })?;
+        for (name, value) in defaults {
+            arguments.entry(name).or_insert(value);
+        }
+        (self.prepare)(arguments)
+    }
 }
 
 /// All tools, in the order of the documentation.
@@ -137,11 +162,15 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<cursor::GetCursorPosition>(),
     define::<wait_for::WaitFor>(),
     define::<click::ClickTool>(),
-    define::<click::DoubleClick>(),
-    define::<click::RightClick>(),
+    define::<click::ClickTool>().alias("double_click", "`click` with `count` 2.", r#"{"count": 2}"#),
+    define::<click::ClickTool>().alias(
+        "right_click",
+        "`click` with `button` right: opens a context menu.",
+        r#"{"button": "right"}"#,
+    ),
     define::<cursor::MoveCursor>(),
     define::<type_text::TypeText>(),
-    define::<type_text::TypeTextChars>(),
+    define::<type_text::TypeText>().alias("type_text_chars", "Old name of `type_text`.", "{}"),
     define::<press::PressKey>(),
     define::<press::Hotkey>(),
     define::<set_value::SetValue>(),
@@ -267,7 +296,7 @@ mod tests {
         assert_eq!(names.len(), TOOLS.len());
         for tool in TOOLS {
             let example = serde_json::from_str(tool.spec.example).unwrap();
-            if let Err(error) = (tool.prepare)(example) {
+            if let Err(error) = tool.prepare(example) {
                 panic!("{}: {error}", tool.spec.name);
             }
         }

@@ -512,31 +512,6 @@ impl Tool for TypeText {
     }
 }
 
-pub(super) struct TypeTextChars;
-
-impl Tool for TypeTextChars {
-    const SPEC: Spec = Spec {
-        name: "type_text_chars",
-        description: "Old name of `type_text`.",
-        listed: false,
-        ..TypeText::SPEC
-    };
-    type Arguments = Arguments;
-    type Reply = EffectReport;
-
-    fn check(arguments: &Arguments) -> Result<()> {
-        check(arguments)
-    }
-
-    fn timeout(arguments: &Arguments) -> Option<Duration> {
-        Some(timeout(arguments))
-    }
-
-    async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-        run(arguments, context).await
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
