@@ -652,10 +652,10 @@ async fn what_we_changed_before_is_no_restlessness_of_the_application() {
 #[tokio::test(start_paused = true)]
 async fn aliases_are_their_tool_with_other_defaults() {
     let script = editor();
-    script.call(r#"double_click {"window_id": 1, "x": 300, "y": 300}"#).await.unwrap();
-    script.call(r#"right_click {"window_id": 1, "x": 300, "y": 300}"#).await.unwrap();
-    script.call(r#"double_click {"window_id": 1, "x": 300, "y": 300, "count": 3}"#).await.unwrap();
+    script.call(r#"double_click {"window_id": 1, "x": 600, "y": 500}"#).await.unwrap();
+    script.call(r#"right_click {"window_id": 1, "x": 600, "y": 500}"#).await.unwrap();
+    script.call(r#"double_click {"window_id": 1, "x": 600, "y": 500, "count": 3}"#).await.unwrap();
     script.call(r#"type_text_chars {"text": "x"}"#).await.unwrap();
-    let expected = ["left click 400,350 x2", "right click 400,350 x1", "left click 400,350 x3", "type \"x\""];
+    let expected = ["left click 700,550 x2", "right click 700,550 x1", "left click 700,550 x3", "type \"x\""];
     assert_eq!(script.desktop.take_journal(), expected);
 }
