@@ -1,0 +1,318 @@
+"""Measures MCP servers on a private desktop. Numbers are of this machine, now: compare rows of one run only."""
+
+import argparse
+import json
+import os
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from stage import processes
+from stage.application import Fixture, calc, chromium
+from stage.client import Client
+from stage.desktop import PrivateDesktop
+
+LINKS = "<!doctype html><title>Many links</title>" + "".join(
+    f"<p><a href='#{number}'>Link number {number}</a>" for number in range(1000)
+)
+HUNDRED = "The quick brown fox jumps over the lazy dog and then goes home to sleep for a while, as foxes do...."
+
+
+class NotOffered(Exception):
+    """The server has no such tool."""
+
+
+class Server:
+    """One server: how to start it, and how its tools are called."""
+
+    def __init__(self, name, desktop, command=None):
+        self.name = name
+        self.desktop = desktop
+        self.command = command
+        self.properties = {}
+        with self.connect() as client:
+            for tool in client.request("tools/list", timeout=60)["result"]["tools"]:
+                self.properties[tool["name"]] = set(tool.get("inputSchema", {}).get("properties", {}))
+        self.hidden = command is None
+
+    def connect(self):
+        return Client(self.desktop, command=self.command)
+
+    def arguments(self, tool, window=None, **wanted):
+        """Arguments as far as the tool takes them; a window goes by id, pid or both."""
+        if tool not in self.properties and not self.hidden:
+            raise NotOffered(tool)
+        if window is not None:
+            wanted = {"window_id": window["window_id"], "pid": window["pid"], **wanted}
+            if self.hidden:
+                del wanted["pid"]
+        known = self.properties.get(tool)
+        return {name: value for name, value in wanted.items() if known is None or name in known}
+
+    def call(self, client, tool, window=None, **wanted):
+        """One call: seconds, bytes of the answer, the answer. A refusal counts as not offered."""
+        arguments = self.arguments(tool, window, **wanted)
+        before = client.received_bytes
+        start = time.monotonic()
+        answer = client.try_call(tool, timeout=60, **arguments)
+        seconds = time.monotonic() - start
+        if answer.is_error:
+            raise NotOffered(f"{tool}: {answer.error_message[:100]}")
+        return seconds, client.received_bytes - before, answer
+
+
+class Bench:
+    """The desktop, its applications and the rows of the table."""
+
+    def __init__(self, desktop, servers, folder, options):
+        self.desktop = desktop
+        self.servers = servers
+        self.folder = folder
+        self.options = options
+        self.found = {}
+
+    # Applications are started once and found by our own list of windows, for all servers.
+
+    def open(self, title, command, timeout=60):
+        if title not in self.found:
+            self.desktop.start(command)
+            with Client(self.desktop) as client:
+                window = client.window(title=title, timeout=timeout)
+                # Let it finish drawing and publishing: the tree stands still over two readings.
+                sizes = []
+                processes.wait_until(
+                    lambda: (sizes.append(client.tree(window)["element_count"]), len(sizes) > 3 and len(set(sizes[-3:])) == 1)[1],
+                    30, "the tree stands still",
+                )
+            self.found[title] = window
+        return self.found[title]
+
+    def fixture(self, toolkit, page, title, **options):
+        if title not in self.found:
+            fixture = Fixture(self.desktop, toolkit, page, title=title, **options)
+            with Client(self.desktop) as client:
+                self.found[title] = client.window(title=title)
+        return self.found[title]
+
+    def window(self, name):
+        if name == "Mousepad":
+            return self.open("Mousepad", ["mousepad"])
+        if name == "galculator":
+            return self.open("galculator", ["galculator"])
+        if name == "1,000 links":
+            page = self.folder / "links.html"
+            page.write_text(LINKS)
+            return self.open("Many links", chromium(self.folder / "profile", page.as_uri()))
+        if name == "Qt 5, 100 buttons":
+            return self.fixture("qt5", "many", "Qt window", count=100, size="900,500")
+        if name == "xterm":
+            return self.open("xterm", ["xterm", "-T", "xterm"])
+        if name == "Calc":
+            return self.open("LibreOffice Calc", calc(self.folder / "office"), timeout=120)
+        raise AssertionError(name)
+
+    # Rows: each gives a list of (seconds, bytes)
+
+    def initialize(self, server):
+        for _ in range(15):
+            start = time.monotonic()
+            with server.connect() as client:
+                yield time.monotonic() - start, client.received_bytes
+
+    def tool_list(self, server):
+        with server.connect() as client:
+            for _ in range(15):
+                before, start = client.received_bytes, time.monotonic()
+                client.request("tools/list")
+                yield time.monotonic() - start, client.received_bytes - before
+
+    def tree_cold(self, name):
+        def row(server):
+            window = self.window(name)
+            for _ in range(5):
+                with server.connect() as client:
+                    # Connecting to display and bus is not what this row is about.
+                    server.call(client, "list_windows")
+                    yield server.call(client, "get_window_state", window, capture_mode="ax")[:2]
+
+        return row
+
+    def tree_warm(self, name):
+        def row(server):
+            window = self.window(name)
+            with server.connect() as client:
+                server.call(client, "get_window_state", window, capture_mode="ax")
+                for _ in range(20):
+                    yield server.call(client, "get_window_state", window, capture_mode="ax")[:2]
+
+        return row
+
+    def picture(self, kind):
+        def row(server):
+            with server.connect() as client:
+                server.call(client, "screenshot", format=kind)
+                for _ in range(15):
+                    yield server.call(client, "screenshot", format=kind)[:2]
+
+        return row
+
+    def click_point(self, server):
+        window = self.fixture("gtk3", "solid", "Plain", at="700,500", size="300,200")
+        with server.connect() as client:
+            for _ in range(15):
+                yield server.call(client, "click", window, x=100, y=100, space="window")[:2]
+
+    def click_element(self, server):
+        window = self.fixture("gtk3", "grid", "Grid", at="700,100", size="300,200")
+        with server.connect() as client:
+            answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
+            button = next(element for element in answer.elements if element.name == "R1C1")
+            for _ in range(15):
+                yield server.call(client, "click", window, element_index=button.index)[:2]
+
+    def hundred_characters(self, delivery):
+        def row(server):
+            window = self.fixture("gtk3", "pad", "Pad", at="100,500", size="400,200")
+            with server.connect() as client:
+                answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
+                field = next(element for element in answer.elements if element.role in ("text", "entry"))
+                for _ in range(8):
+                    yield server.call(
+                        client, "type_text", window, element_index=field.index, text=HUNDRED, delivery=delivery
+                    )[:2]
+
+        return row
+
+    def eight_clients(self, server):
+        """One value: the whole of it."""
+        window = self.fixture("gtk3", "grid", "Grid", at="700,100", size="300,200")
+        clients = [server.connect() for _ in range(8)]
+        try:
+            # Some servers take a tree of each session before they let it act.
+            for client in clients:
+                server.call(client, "get_window_state", window, capture_mode="ax")
+            kinds = [
+                ("list_windows", {}, None), ("get_window_state", {"capture_mode": "ax"}, window),
+                ("get_cursor_position", {}, None), ("get_screen_size", {}, None), ("move_cursor", {"x": 5, "y": 5}, None),
+            ]
+            sent, failed, before = [], 0, sum(client.received_bytes for client in clients)
+            start = time.monotonic()
+            for client in clients:
+                burst = b""
+                for place in range(50):
+                    tool, wanted, of = kinds[place % len(kinds)]
+                    number, line = client.tool_line(tool, **server.arguments(tool, of, **wanted))
+                    sent.append((client, number))
+                    burst += line
+                client.send_bytes(burst)
+            for client, number in sent:
+                failed += client.finish(number, timeout=120).is_error
+            seconds = time.monotonic() - start
+            self.remark(server, f"{len(sent) / seconds:.0f} calls/s, {failed} of {len(sent)} failed")
+            yield seconds, sum(client.received_bytes for client in clients) - before
+        finally:
+            for client in clients:
+                client.close()
+
+    def idle(self, server):
+        """One value: CPU seconds used while nothing was asked."""
+        with server.connect() as client:
+            server.call(client, "list_windows")
+            server.call(client, "get_window_state", self.window("Mousepad"), capture_mode="ax")
+            time.sleep(2)
+            ours = [client.pid, *processes.descendants(client.pid)]
+            before = {pid: used(pid) for pid in ours}
+            time.sleep(self.options.idle_seconds)
+            after = {pid: used(pid) for pid in ours}
+            cpu = sum(after[pid][0] - before[pid][0] for pid in ours)
+            wakes = sum(after[pid][1] - before[pid][1] for pid in ours)
+            resident = sum(processes.resident_bytes(pid) for pid in ours)
+            self.remark(
+                server,
+                f"{100 * cpu / self.options.idle_seconds:.2f} % CPU, {wakes} wake-ups in {self.options.idle_seconds} s, "
+                f"{resident / 1e6:.0f} MB RSS in {len(ours)} processes",
+            )
+            yield cpu, 0
+
+    def remark(self, server, text):
+        self.remarks.append(f"{server.name}: {text}")
+
+    def rows(self):
+        yield "initialize, from process start", "15", self.initialize
+        yield "tools/list", "24 KB", self.tool_list
+        for name, cold, warm in (
+            ("Mousepad", "25", "5"), ("galculator", "8", "5"), ("1,000 links", "200", "40"),
+            ("Qt 5, 100 buttons", "40", ""), ("xterm", "5", "5"), ("Calc", "500", ""),
+        ):
+            yield f"tree cold: {name}", cold, self.tree_cold(name)
+            yield f"tree warm: {name}", warm, self.tree_warm(name)
+        yield "picture of the desktop, PNG", "40", self.picture("png")
+        yield "picture of the desktop, JPEG", "20", self.picture("jpeg")
+        yield "click at a point", "5 + hold", self.click_point
+        yield "click on an element", "5", self.click_element
+        yield "100 characters, auto", "", self.hundred_characters("auto")
+        yield "100 characters, real keys", "", self.hundred_characters("foreground")
+        yield "8 clients x 50 calls", "150 calls/s", self.eight_clients
+        yield "idle", "0.1 %, 20 MB", self.idle
+
+    def run(self):
+        headings = "".join(f" {server.name[:14]:>14} {'p95':>8} {'bytes':>9}" for server in self.servers)
+        print(f"{'work':<34} {'bar':>12}{headings}", flush=True)
+        for name, bar, row in self.rows():
+            if self.options.only and not any(word in name for word in self.options.only):
+                continue
+            self.remarks = []
+            line = f"{name:<34} {bar:>12}"
+            for server in self.servers:
+                try:
+                    values = list(row(server))
+                except (NotOffered, AssertionError) as error:
+                    line += f" {'-':>14} {'':>8} {'':>9}"
+                    self.remarks.append(f"{server.name}: {str(error)[:160]}")
+                    continue
+                times = sorted(seconds * 1000 for seconds, _ in values)
+                p95 = times[min(len(times) - 1, round(0.95 * (len(times) - 1)))]
+                size = statistics.median(size for _, size in values)
+                line += f" {statistics.median(times):>11.1f} ms {p95:>8.1f} {size:>9.0f}"
+            print(line, flush=True)
+            for remark in self.remarks:
+                print(f"    {remark}", flush=True)
+
+
+def used(pid):
+    """CPU seconds and voluntary context switches of all threads of a process."""
+    cpu, wakes = 0.0, 0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            fields = (task / "stat").read_text().rpartition(")")[2].split()
+            cpu += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            status = (task / "status").read_text()
+            wakes += int(status.partition("voluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, IndexError):
+        pass
+    return cpu, wakes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("only", nargs="*", help="rows whose name contains one of these words")
+    parser.add_argument("--vs", metavar="COMMAND", help="command line of another MCP server on stdio")
+    parser.add_argument("--size", default="1920x1080", help="of the private desktop")
+    parser.add_argument("--idle-seconds", type=int, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="deskhand-bench-", ignore_cleanup_errors=True) as folder, \
+            PrivateDesktop(size=options.size) as desktop:
+        servers = [Server("deskhand", desktop)]
+        if options.vs:
+            command = shlex.split(options.vs)
+            servers.append(Server(Path(command[0]).name, desktop, command))
+        print(json.dumps({"processors": os.cpu_count(), "load": os.getloadavg()[0], "size": options.size}))
+        Bench(desktop, servers, Path(folder), options).run()
+    if PrivateDesktop.outlived:
+        sys.exit(f"left behind: {PrivateDesktop.outlived}")
+
+
+main()
