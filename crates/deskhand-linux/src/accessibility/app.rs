@@ -119,6 +119,9 @@ pub(super) struct Memory {
     pub mirror: Mirror,
     /// The mirror holds what the application published, and its events since.
     pub loaded: bool,
+    /// The bulk answer lacks most of what there is: a browser's bridge lists what it had when somebody asked for events
+    /// first, which may have been before there was a page.
+    pub poor: bool,
     /// While a bulk answer is on its way: events, which apply to it if they came after it.
     arriving: Option<Vec<(Sequence, Event)>>,
 }

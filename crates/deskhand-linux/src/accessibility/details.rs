@@ -74,11 +74,15 @@ impl Reader<'_> {
     }
 
     async fn value(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Value>, Failure> {
-        // A spreadsheet cell's text says its value as it is shown.
-        if !facts.interfaces.has(Interface::Value) || facts.role == role::TABLE_CELL {
+        if !facts.interfaces.has(Interface::Value) {
             return Ok(None);
         }
         let number = |name| app.property::<f64>(self.bus, &id.object, VALUE, name, self.until);
+        if facts.role == role::TABLE_CELL {
+            // A spreadsheet cell takes any number, and there are hundreds of cells.
+            let current = known(number("CurrentValue").await)?;
+            return Ok(current.map(|current| Value { current, minimum: f64::MIN, maximum: f64::MAX }));
+        }
         let (current, minimum, maximum) =
             tokio::join!(number("CurrentValue"), number("MinimumValue"), number("MaximumValue"));
         let Some(current) = known(current)? else { return Ok(None) };

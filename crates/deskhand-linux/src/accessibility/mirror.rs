@@ -69,8 +69,8 @@ pub(super) struct Mirror {
     pruned_at: usize,
     /// How many events have been applied, ever.
     changes: u64,
-    /// A document was replaced: no single object can tell what is left of the rest.
-    overturned: bool,
+    /// Objects came or went since the bulk answer that this was made of.
+    restructured: bool,
     /// So many of them are reflected in everything that is kept, also in what they did not say.
     settled: u64,
     /// Objects that had an event since `watch` was called: facts that were asked for before it may be older.
@@ -120,9 +120,9 @@ impl Mirror {
         self.changes != self.settled
     }
 
-    /// Whether only a whole new reading can tell what there is.
-    pub(super) fn overturned(&self) -> bool {
-        self.overturned
+    /// Whether objects came or went since the bulk answer that this was made of.
+    pub(super) fn restructured(&self) -> bool {
+        self.restructured
     }
 
     /// How many events have been applied. What is asked from now on reflects them.
@@ -283,6 +283,13 @@ impl Mirror {
         found
     }
 
+    /// The children of `id` must be asked anew.
+    pub(super) fn ask_children(&mut self, id: &ElementId) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.ask_children();
+        }
+    }
+
     /// Whether `id` is `ancestor` or under it.
     pub(super) fn is_under(&self, id: &ElementId, ancestor: &ElementId) -> bool {
         let mut at = Some(id);
@@ -339,12 +346,23 @@ impl Mirror {
             return false;
         }
         self.changes += 1;
+        self.restructured |= match &event.what {
+            What::State(name, on) => *on && name == "defunct",
+            what => matches!(
+                what,
+                What::ChildAdded(_)
+                    | What::ChildRemoved(_)
+                    | What::Added(_)
+                    | What::Removed(_)
+                    | What::Replaced
+                    | What::Document
+            ),
+        };
         if let Some(watched) = &mut self.watched {
             watched.insert(event.source.clone());
         }
         match &event.what {
             What::Added(item) => self.add(item),
-            What::Document => self.overturned = true,
             What::Removed(id) => self.removed(id),
             what => self.change(&event.source, what),
         }
@@ -352,6 +370,10 @@ impl Mirror {
     }
 
     fn change(&mut self, source: &ElementId, what: &What) {
+        if matches!(what, What::Document) {
+            // It was read while it was loading.
+            self.doubt_all(source);
+        }
         if let What::ChildRemoved(Some(child)) | What::ChildAdded(Some(child)) = what {
             // What happened to it while it was no part of the tree may not have been announced.
             self.doubt_all(child);

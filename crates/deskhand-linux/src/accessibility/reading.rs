@@ -18,6 +18,8 @@ pub(super) const SNAPSHOT: Duration = Duration::from_secs(10);
 /// GTK does not announce every name and state that depends on another object (a button named by the label in it). Up
 /// to so many objects, an application that announced anything is read anew in bulk: that takes a few milliseconds.
 const SMALL: usize = 1_500;
+/// A bulk answer that left so many objects, and most of all, to be asked one by one is not asked for again.
+const POOR: usize = 40;
 /// Name and states of one object cost about as much time as so many items of a bulk answer.
 const ITEMS_FOR_ONE_QUESTION: usize = 6;
 /// A browser window with fewer objects has not built its tree.
@@ -45,7 +47,7 @@ impl Reading<'_> {
     pub(super) async fn tree(&self) -> Option<Tree> {
         let app = self.found.app.as_ref();
         let root = &self.found.root;
-        let silent = |silence| Ended { silence: Some(silence), broken: 0 };
+        let silent = |silence| Ended { silence: Some(silence), ..Ended::default() };
         let ended = if app.still_frozen(self.bus).await {
             silent(Silence::Frozen)
         } else {
@@ -60,18 +62,29 @@ impl Reading<'_> {
     async fn refresh(&self, app: &App, root: &ElementId) -> Ended {
         let toolkit = match app.about(self.bus, self.until).await {
             Ok(about) => about.toolkit,
-            Err(Failure::Silent(silence)) => return Ended { silence: Some(silence), broken: 0 },
+            Err(Failure::Silent(silence)) => return Ended { silence: Some(silence), ..Ended::default() },
             Err(Failure::Object(_)) => Toolkit::Other,
         };
         let stamp = match self.prepare(app, root, toolkit).await {
             Ok(stamp) => stamp,
-            Err(silence) => return Ended { silence: Some(silence), broken: 0 },
+            Err(silence) => return Ended { silence: Some(silence), ..Ended::default() },
         };
         let mut ended = self.walk(app).complete(root).await;
         if ended.silence.is_none() && self.asleep(app, root, toolkit) {
             match self.wake(app, root).await {
-                Ok(()) => ended = self.walk(app).complete(root).await,
+                Ok(woken) => ended = woken,
                 Err(silence) => ended.silence = Some(silence),
+            }
+        }
+        {
+            let mut memory = app.memory();
+            if toolkit.has_documents()
+                && !memory.poor
+                && ended.read > POOR
+                && ended.read * 2 > memory.mirror.len()
+            {
+                tracing::debug!(app = %app.title(), read = ended.read, "the bulk answer is poor");
+                memory.poor = true;
             }
         }
         if ended.silence.is_none() {
@@ -114,9 +127,15 @@ impl Reading<'_> {
             let memory = app.memory();
             (memory.mirror.stamp(), memory.mirror.touched(), memory.mirror.len())
         };
-        if toolkit.has_documents() && self.documents_changed(app, root).await? {
-            load(self.bus, app, "a document was replaced", self.until).await?;
-            return Ok(0);
+        if toolkit.has_documents()
+            && let Some(reason) = self.documents_changed(app, root).await?
+        {
+            if app.memory().poor {
+                tracing::debug!(app = %app.title(), reason, "asked anew");
+            } else {
+                load(self.bus, app, reason, self.until).await?;
+                return Ok(0);
+            }
         }
         if touched {
             self.app_changed(app, root, toolkit, size).await?;
@@ -126,13 +145,18 @@ impl Reading<'_> {
         Ok(stamp)
     }
 
-    /// Whether a page is another one than it was. A browser replaces the whole document and does not say so where the
-    /// old one was: what holds the documents is asked for its children.
-    async fn documents_changed(&self, app: &App, root: &ElementId) -> Result<bool, Silence> {
+    /// Why a page may be another one than it was, with what is doubtful about it marked. A browser replaces the whole
+    /// document and does not say so where the old one was, nor where one is attached to a window that had none: what holds
+    /// the documents is asked for its children, and a window without a document is not trusted at all.
+    async fn documents_changed(&self, app: &App, root: &ElementId) -> Result<Option<&'static str>, Silence> {
         let holders = {
-            let memory = app.memory();
-            if memory.mirror.overturned() {
-                return Ok(true);
+            let mut memory = app.memory();
+            if !memory.mirror.has_content(root, wire::role::DOCUMENT_WEB) {
+                memory.mirror.doubt_all(root);
+                return Ok(Some("there was no document"));
+            }
+            if memory.mirror.restructured() && !memory.poor {
+                return Ok(Some("objects came or went"));
             }
             memory.mirror.holders(root, wire::role::DOCUMENT_WEB)
         };
@@ -152,10 +176,20 @@ impl Reading<'_> {
                 Ok((_, states)) => states.has(State::Defunct),
                 Err(_) => true,
             });
-            Ok(changed || defunct)
+            Ok((holder, changed || defunct))
         });
-        let changed = futures_util::future::try_join_all(asked).await?;
-        Ok(changed.contains(&true))
+        let answers = futures_util::future::try_join_all(asked).await?;
+        let mut memory = app.memory();
+        let mut reason = None;
+        for (holder, _) in answers.into_iter().filter(|(_, changed)| *changed) {
+            // The holder may be as gone as its document: what holds it in turn tells.
+            let above = memory.mirror.parent(holder).cloned();
+            for id in above.iter().chain([holder]) {
+                memory.mirror.ask_children(id);
+            }
+            reason = Some("a document was replaced");
+        }
+        Ok(reason)
     }
 
     /// The application announced something: what of it does the mirror not know?
@@ -214,7 +248,8 @@ impl Reading<'_> {
     }
 
     /// Asks for attributes, which makes Chromium build its tree, and waits for the page in it.
-    async fn wake(&self, app: &App, root: &ElementId) -> Result<(), Silence> {
+    async fn wake(&self, app: &App, root: &ElementId) -> Result<Ended, Silence> {
+        let mut ended = Ended::default();
         tracing::debug!(window = %self.window.id, "waking the browser's tree");
         let until = self.until.min(Instant::now() + WAKE);
         let mut grown = std::pin::pin!(app.published.notified());
@@ -231,11 +266,16 @@ impl Reading<'_> {
                 grown.as_mut().enable();
             }
             load(self.bus, app, "it is building its tree", self.until).await?;
-            if app.memory().mirror.has_content(root, wire::role::DOCUMENT_WEB) {
-                return Ok(());
+            ended = self.walk(app).complete(root).await;
+            if ended.silence.is_some() || app.memory().mirror.has_content(root, wire::role::DOCUMENT_WEB) {
+                return Ok(ended);
             }
+            app.memory().mirror.doubt_all(root);
         }
-        load(self.bus, app, "it has built its tree", self.until).await
+        if ended.read == 0 {
+            load(self.bus, app, "it has built its tree", self.until).await?;
+        }
+        Ok(self.walk(app).complete(root).await)
     }
 
     fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {

@@ -44,6 +44,8 @@ pub(super) struct Walk<'a> {
 /// How a reading ended.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
+    /// Objects that were asked about themselves.
+    pub read: usize,
     /// Objects that answered with an error.
     pub broken: usize,
     /// The application stopped answering, or the time was up.
@@ -91,7 +93,13 @@ impl Walk<'_> {
                 break;
             }
             let mut pass = Pass { listed, ..Pass::default() };
+            let start = Instant::now();
+            let asked = missing.len();
             ended.silence = self.pass(missing, &mut pass, &mut ended.broken).await;
+            tracing::debug!(
+                app = %self.app.title(), asked, read = pass.reads, took = ?start.elapsed(), "asked for what was missing"
+            );
+            ended.read += pass.reads;
             if ended.silence.is_some() {
                 break;
             }
@@ -266,7 +274,7 @@ struct Words {
 /// Asks for the properties with as few questions as the toolkit takes.
 async fn words(bus: &Bus, app: &App, object: &str, until: Instant) -> Result<Words, Failure> {
     let toolkit = app.known_toolkit();
-    if matches!(toolkit, Toolkit::Gtk3 | Toolkit::Gtk4) {
+    if matches!(toolkit, Toolkit::Gtk3 | Toolkit::Gtk4 | Toolkit::Chromium | Toolkit::Gecko) {
         let reply = app.ask(bus, object, PROPERTIES, "GetAll", &(ACCESSIBLE,), until).await?;
         let body = reply.body();
         let all: HashMap<&str, Value<'_>> = body.deserialize().map_err(CallError::from)?;
