@@ -333,11 +333,12 @@ impl Mirror {
         wanted.map(|(id, entry)| (id.clone(), entry.children.listed().to_vec())).collect()
     }
 
-    /// Whether an object with `role` under `root` has children.
+    /// Whether a shown object with `role` under `root` has children.
     pub(super) fn has_content(&self, root: &ElementId, role: u32) -> bool {
+        let shown = |facts: &Facts| facts.role == role && facts.states.has(State::Showing);
         self.reachable(root, usize::MAX)
             .iter()
-            .any(|id| self.facts(id).is_some_and(|facts| facts.role == role) && !self.children(id).is_empty())
+            .any(|id| self.facts(id).is_some_and(shown) && !self.children(id).is_empty())
     }
 
     /// Applies an event of the application. Answers whether it may change anything that is kept here.
@@ -371,8 +372,10 @@ impl Mirror {
 
     fn change(&mut self, source: &ElementId, what: &What) {
         if matches!(what, What::Document) {
-            // It was read while it was loading.
-            self.doubt_all(source);
+            // It may have been read while it was loading. What its objects say of themselves is announced one by one.
+            for id in self.reachable(source, usize::MAX) {
+                self.ask_children(&id);
+            }
         }
         if let What::ChildRemoved(Some(child)) | What::ChildAdded(Some(child)) = what {
             // What happened to it while it was no part of the tree may not have been announced.
