@@ -21,6 +21,11 @@ impl Point {
     pub const fn new(x: i32, y: i32) -> Self {
         Self { x, y }
     }
+
+    /// The pixel in which a place of the screen lies. What is no number, or beyond all displays, ends at the limits.
+    pub fn from_screen(x: f64, y: f64) -> Self {
+        Self { x: x.floor() as i32, y: y.floor() as i32 }
+    }
 }
 
 /// A rectangle in the space that its context names; screen space unless said otherwise.
@@ -84,6 +89,11 @@ impl Rect {
         }
     }
 
+    /// The screen pixel at `x`, `y` of a window whose visible frame this is.
+    pub fn window_to_screen(&self, x: f64, y: f64) -> Point {
+        Point::from_screen(f64::from(self.x) + x, f64::from(self.y) + y)
+    }
+
     /// The smallest rectangle that covers both.
     pub fn union(&self, other: &Rect) -> Rect {
         let (x, y) = (self.x.min(other.x), self.y.min(other.y));
@@ -100,5 +110,87 @@ impl Rect {
 impl std::fmt::Display for Rect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}x{} at {},{}", self.width, self.height, self.x, self.y)
+    }
+}
+
+/// Which part of the screen a picture shows, and its own size: all that converts points between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PictureFrame {
+    /// What it shows, in screen pixels.
+    pub screen: Rect,
+    /// Its width in image pixels.
+    pub width: u32,
+    /// Its height in image pixels.
+    pub height: u32,
+}
+
+impl PictureFrame {
+    /// Screen pixels for one image pixel, horizontally and vertically.
+    pub fn scale(&self) -> (f64, f64) {
+        (
+            f64::from(self.screen.width) / f64::from(self.width.max(1)),
+            f64::from(self.screen.height) / f64::from(self.height.max(1)),
+        )
+    }
+
+    /// The screen pixel under the middle of the image pixel at `x`, `y`; `None` outside of the picture.
+    pub fn to_screen(&self, x: f64, y: f64) -> Option<Point> {
+        let inside = (0.0..f64::from(self.width)).contains(&x) && (0.0..f64::from(self.height)).contains(&y);
+        let (across, down) = self.scale();
+        let place = |at: f64, scale: f64, start: i32, size: u32| {
+            // Whole numbers name a pixel, so its middle is meant; fractions name the place itself.
+            let middle = if at.fract() == 0.0 { at + 0.5 } else { at };
+            let offset = ((middle * scale).floor() as u32).min(size.saturating_sub(1));
+            start.saturating_add_unsigned(offset)
+        };
+        inside.then(|| {
+            Point::new(
+                place(x, across, self.screen.x, self.screen.width),
+                place(y, down, self.screen.y, self.screen.height),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scaled_pixel_lands_inside_the_screen_pixels_that_it_shows() {
+        for scale in [1.0, 1.25, 1.5, 2.0] {
+            let screen = Rect::new(-300, -200, 1000, 700);
+            let (width, height) = ((1000.0 / scale) as u32, (700.0 / scale) as u32);
+            let frame = PictureFrame { screen, width, height };
+            let (across, down) = frame.scale();
+            for (x, y) in [(0, 0), (width - 1, height - 1), (width / 2, height / 3)] {
+                let point = frame.to_screen(f64::from(x), f64::from(y)).unwrap();
+                let exact = (-300.0 + (f64::from(x) + 0.5) * across, -200.0 + (f64::from(y) + 0.5) * down);
+                assert!((f64::from(point.x) - exact.0).abs() <= 1.0, "{scale} {point:?} {exact:?}");
+                assert!((f64::from(point.y) - exact.1).abs() <= 1.0, "{scale} {point:?} {exact:?}");
+                assert!(screen.contains(point));
+            }
+            assert_eq!(frame.to_screen(f64::from(width), 0.0), None);
+            assert_eq!(frame.to_screen(-1.0, 0.0), None);
+            assert_eq!(frame.to_screen(f64::NAN, 0.0), None);
+        }
+    }
+
+    #[test]
+    fn window_points_are_relative_to_the_visible_frame_wherever_it_lies() {
+        let frame = Rect::new(-300, 40, 200, 100);
+        assert_eq!(frame.window_to_screen(0.0, 0.0), Point::new(-300, 40));
+        assert_eq!(frame.window_to_screen(10.9, 99.5), Point::new(-290, 139));
+    }
+
+    #[test]
+    fn rectangles_meet_and_join_across_the_origin() {
+        let (left, right) = (Rect::new(-100, 0, 150, 50), Rect::new(0, -20, 80, 40));
+        assert_eq!(left.intersection(&right), Some(Rect::new(0, 0, 50, 20)));
+        assert_eq!(left.union(&right), Rect::new(-100, -20, 180, 70));
+        assert_eq!(left.intersection(&Rect::new(50, 0, 10, 10)), None);
+        assert!(left.contains(Point::new(49, 49)) && !left.contains(Point::new(50, 49)));
+        let huge = Rect::new(i32::MIN, i32::MIN, u32::MAX, u32::MAX);
+        assert_eq!(huge.union(&huge), huge);
     }
 }

@@ -7,50 +7,11 @@ use serde::Serialize;
 use crate::call::Image;
 use crate::desktop::{Capture, Pixels};
 use crate::error::{Code, Error, Result};
-use crate::geometry::{Point, Rect};
+use crate::geometry::{PictureFrame, Rect};
 use crate::settings::ImageFormat;
 
 /// JPEG quality at which text stays readable.
 const JPEG_QUALITY: u8 = 85;
-
-/// Which part of the screen a picture shows, and its own size: all that converts points between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PictureFrame {
-    /// What it shows, in screen pixels.
-    pub screen: Rect,
-    /// Its width in image pixels.
-    pub width: u32,
-    /// Its height in image pixels.
-    pub height: u32,
-}
-
-impl PictureFrame {
-    /// Screen pixels for one image pixel, horizontally and vertically.
-    pub fn scale(&self) -> (f64, f64) {
-        (
-            f64::from(self.screen.width) / f64::from(self.width.max(1)),
-            f64::from(self.screen.height) / f64::from(self.height.max(1)),
-        )
-    }
-
-    /// The screen pixel under the middle of the image pixel at `x`, `y`; `None` outside of the picture.
-    pub fn to_screen(&self, x: f64, y: f64) -> Option<Point> {
-        let inside = (0.0..f64::from(self.width)).contains(&x) && (0.0..f64::from(self.height)).contains(&y);
-        let (across, down) = self.scale();
-        let place = |at: f64, scale: f64, start: i32, size: u32| {
-            // Whole numbers name a pixel, so its middle is meant; fractions name the place itself.
-            let middle = if at.fract() == 0.0 { at + 0.5 } else { at };
-            let offset = ((middle * scale).floor() as u32).min(size.saturating_sub(1));
-            start.saturating_add_unsigned(offset)
-        };
-        inside.then(|| {
-            Point::new(
-                place(x, across, self.screen.x, self.screen.width),
-                place(y, down, self.screen.y, self.screen.height),
-            )
-        })
-    }
-}
 
 /// What an answer says about its picture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -208,26 +169,6 @@ mod tests {
         assert_eq!(fitted(1920, 1080, 1568), (1568, 882));
         assert_eq!(fitted(100, 50, 1568), (100, 50));
         assert_eq!(fitted(1, 100_000, 64), (1, 64));
-    }
-
-    #[test]
-    fn every_scaled_pixel_lands_inside_the_screen_pixels_that_it_shows() {
-        for scale in [1.0, 1.25, 1.5, 2.0] {
-            let screen = Rect::new(-300, -200, 1000, 700);
-            let (width, height) = ((1000.0 / scale) as u32, (700.0 / scale) as u32);
-            let frame = PictureFrame { screen, width, height };
-            let (across, down) = frame.scale();
-            for (x, y) in [(0, 0), (width - 1, height - 1), (width / 2, height / 3)] {
-                let point = frame.to_screen(f64::from(x), f64::from(y)).unwrap();
-                let exact = (-300.0 + (f64::from(x) + 0.5) * across, -200.0 + (f64::from(y) + 0.5) * down);
-                assert!((f64::from(point.x) - exact.0).abs() <= 1.0, "{scale} {point:?} {exact:?}");
-                assert!((f64::from(point.y) - exact.1).abs() <= 1.0, "{scale} {point:?} {exact:?}");
-                assert!(screen.contains(point));
-            }
-            assert_eq!(frame.to_screen(f64::from(width), 0.0), None);
-            assert_eq!(frame.to_screen(-1.0, 0.0), None);
-            assert_eq!(frame.to_screen(f64::NAN, 0.0), None);
-        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use crate::call::SessionId;
 use crate::desktop::WindowId;
 use crate::error::{Code, Error, Result};
-use crate::picture::PictureFrame;
+use crate::geometry::PictureFrame;
 use crate::settings::Overrides;
 use crate::tree::Snapshot;
 

@@ -366,10 +366,9 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
     };
     let space = aim.space.unwrap_or(if window.is_some() { Space::Window } else { Space::Screen });
     let at = match space {
-        Space::Screen => Point::new(x.floor() as i32, y.floor() as i32),
+        Space::Screen => Point::from_screen(x, y),
         Space::Window => {
-            let frame = window.as_ref().map(|window| window.frame).unwrap_or_default();
-            Point::new(frame.x.saturating_add(x.floor() as i32), frame.y.saturating_add(y.floor() as i32))
+            window.as_ref().map(|window| window.frame).unwrap_or_default().window_to_screen(x, y)
         }
         Space::Image => from_picture(context, window.as_ref(), x, y)?,
     };
