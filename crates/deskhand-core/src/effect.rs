@@ -179,6 +179,8 @@ pub(crate) struct Target<'a> {
     pub(crate) element: Option<&'a ElementId>,
     /// Its window.
     pub(crate) window: Option<&'a Window>,
+    /// Whether getting the focus is all that is wanted of the element. (A button gets it and need not have worked.)
+    pub(crate) wants_focus: bool,
 }
 
 /// Watches an application from just before an action.
@@ -186,6 +188,7 @@ pub(crate) struct Observer {
     changes: Option<broadcast::Receiver<Change>>,
     owner: Option<Arc<str>>,
     element: Option<ElementId>,
+    wants_focus: bool,
     window: Option<Window>,
     windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
     _acting: Option<Acting>,
@@ -216,6 +219,7 @@ impl Observer {
             changes,
             owner,
             element: target.element.cloned(),
+            wants_focus: target.wants_focus,
             window: target.window.cloned(),
             windows,
             _acting: acting,
@@ -270,7 +274,7 @@ impl Observer {
         }
         let itself = self.element.as_ref() == Some(&change.element);
         match change.kind {
-            ChangeKind::State(State::Focused, set) => itself && set,
+            ChangeKind::State(State::Focused, set) => itself && set && self.wants_focus,
             ChangeKind::State(state, _) => !matches!(
                 state,
                 State::Active

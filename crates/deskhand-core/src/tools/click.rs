@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::target::{self, Aim, Element, Place, QueryArgument, Space};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
-    Action, Button, Click, Details, ElementId, Interfaces, Modifier, PortError, State, Window, WindowId,
+    Action, Button, Click, Details, Interfaces, Modifier, Node, PortError, State, Window, WindowId,
     WindowKind,
 };
 use crate::effect::{
@@ -143,6 +143,7 @@ async fn observe(context: &Context, element: &Element) -> Observer {
         owner: Some(&element.id().owner),
         element: Some(element.id()),
         window: Some(&element.window),
+        wants_focus: only_focuses(element.role()),
     };
     Observer::start(context, target).await
 }
@@ -293,12 +294,14 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
         Some(window) => element_under(context, window, at).await,
         None => None,
     };
-    let (element, expectation) =
-        element.map_or((None, Expectation::Possible), |(id, expected)| (Some(id), expected));
+    let wants_focus = element.as_ref().is_some_and(|node| only_focuses(&node.role));
+    let expectation = element.as_ref().map_or(Expectation::Possible, expected_of);
+    let element = element.map(|node| node.id);
     let target = Target {
         owner: element.as_ref().map(|element| &element.owner),
         element: element.as_ref(),
         window: under.as_ref(),
+        wants_focus,
     };
     let observer = Observer::start(context, target).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
@@ -309,19 +312,29 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
 /// How long a click at a point may be delayed by asking what lies there: it is wanted as evidence only.
 const UNDER_WAIT: Duration = Duration::from_millis(100);
 
-/// The element at a point and what a click on it is likely to change, if its application tells soon.
-async fn element_under(context: &Context, window: &Window, at: Point) -> Option<(ElementId, Expectation)> {
+/// The element at a point, if its application tells soon.
+async fn element_under(context: &Context, window: &Window, at: Point) -> Option<Node> {
     let accessibility = &context.desktop().accessibility;
     let asked = async {
         let id = accessibility.element_at(window, at).await.ok()??;
-        let node = accessibility.probe(&id).await.ok()?;
-        let changes_focus = is_text_input(&node.role) && !node.states.has(State::Focused);
-        let does_something = is_interactive(&node.role) && !is_text_input(&node.role);
-        let expectation =
-            if changes_focus || does_something { Expectation::Possible } else { Expectation::Unlikely };
-        Some((id, expectation))
+        accessibility.probe(&id).await.ok()
     };
     tokio::time::timeout(UNDER_WAIT, asked).await.ok()?
+}
+
+/// Whether a click on such an element does no more than give it the focus.
+fn only_focuses(role: &str) -> bool {
+    is_text_input(role) || !is_interactive(role)
+}
+
+/// What a click on an element is likely to change.
+fn expected_of(node: &Node) -> Expectation {
+    let has_focus = node.states.has(State::Focused);
+    if !is_interactive(&node.role) || (is_text_input(&node.role) && has_focus) {
+        Expectation::Unlikely
+    } else {
+        Expectation::Possible
+    }
 }
 
 async fn click_place_in_background(

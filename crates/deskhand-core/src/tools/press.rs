@@ -75,7 +75,8 @@ async fn run(press: Press, context: Context) -> Result<EffectReport> {
                 .as_ref()
                 .and_then(|snapshot| snapshot.nodes.first())
                 .map(|node| node.id.owner.clone());
-            let target = Target { owner: owner.as_ref(), element: None, window: window.as_ref() };
+            let target =
+                Target { owner: owner.as_ref(), element: None, window: window.as_ref(), wants_focus: false };
             let observer = Observer::start(&context, target).await;
             let keyboard = &context.desktop().keyboard;
             let delivered = keyboard.press(&press.chord, press.repeat, press.hold, context.stop()).await?;

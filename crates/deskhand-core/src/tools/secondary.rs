@@ -81,6 +81,7 @@ impl Tool for PerformSecondaryAction {
                     owner: Some(&element.id().owner),
                     element: Some(element.id()),
                     window: Some(&element.window),
+                    wants_focus: false,
                 };
                 let observer = Observer::start(&context, target).await;
                 let claimed = context.desktop().accessibility.do_action(element.id(), action.index).await?;
