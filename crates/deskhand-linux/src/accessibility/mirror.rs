@@ -9,7 +9,7 @@ use deskhand_core::desktop::{ElementId, Node, State};
 
 use super::event::{Event, What};
 use super::walk::Listing;
-use super::wire::{Facts, Item, StateBits, role_name};
+use super::wire::{Facts, Item, StateBits, role, role_name};
 
 /// Deeper than any tree: parents may form a circle.
 const DEPTH: usize = 256;
@@ -309,6 +309,26 @@ impl Mirror {
         reachable.into_iter().find(|id| self.facts(id).is_some_and(|facts| facts.role == role))
     }
 
+    /// The shown objects under `root` that may be named by another object.
+    pub(super) fn named_by_others(&self, root: &ElementId) -> Vec<ElementId> {
+        let mut shown = self.shown(root);
+        shown.retain(|id| {
+            self.facts(id).is_some_and(|facts| {
+                let own = [role::LABEL, role::TABLE_CELL, role::TEXT, role::FRAME];
+                !facts.name.is_empty() && !own.contains(&facts.role)
+            })
+        });
+        shown
+    }
+
+    /// Takes the name that was just asked of an object.
+    pub(super) fn set_name(&mut self, id: &ElementId, name: String) {
+        let newer = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
+        if let Some(entry) = self.entries.get_mut(id).filter(|_| !newer) {
+            entry.facts.name = name;
+        }
+    }
+
     /// Takes what was just asked of an object.
     pub(super) fn refresh(&mut self, id: &ElementId, name: String, states: StateBits, count: i32) {
         let changed = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
@@ -348,7 +368,7 @@ impl Mirror {
         }
         self.changes += 1;
         self.restructured |= match &event.what {
-            What::State(name, on) => *on && name == "defunct",
+            What::State(name, on) => *on && name == "defunct" || loaded(&event.what),
             what => matches!(
                 what,
                 What::ChildAdded(_)
@@ -371,11 +391,9 @@ impl Mirror {
     }
 
     fn change(&mut self, source: &ElementId, what: &What) {
-        if matches!(what, What::Document) {
-            // It may have been read while it was loading. What its objects say of themselves is announced one by one.
-            for id in self.reachable(source, usize::MAX) {
-                self.ask_children(&id);
-            }
+        if loaded(what) {
+            // Gecko's objects have no names while their document is busy, and do not announce them afterwards.
+            self.doubt_all(source);
         }
         if let What::ChildRemoved(Some(child)) | What::ChildAdded(Some(child)) = what {
             // What happened to it while it was no part of the tree may not have been announced.
@@ -537,6 +555,14 @@ impl Entry {
             _ => 0,
         };
         node(id, parent, &self.facts, unread)
+    }
+}
+
+/// Whether a document has been loaded.
+fn loaded(what: &What) -> bool {
+    match what {
+        What::State(name, on) => name == "busy" && !on,
+        what => matches!(what, What::Document),
     }
 }
 

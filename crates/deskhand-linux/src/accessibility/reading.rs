@@ -11,7 +11,7 @@ use super::bus::{Bus, CallError};
 use super::frames::Found;
 use super::mirror::Mirror;
 use super::walk::{self, Ended, Walk};
-use super::wire;
+use super::wire::{self, StateBits};
 
 /// The longest that one snapshot may take (document 04 of the specification).
 pub(super) const SNAPSHOT: Duration = Duration::from_secs(10);
@@ -112,9 +112,19 @@ impl Reading<'_> {
             load(self.bus, app, "first reading", self.until).await?;
             return Ok(0);
         }
+        // GTK 3 announces the change of a label, but not of the name of a button that it names.
+        let named = {
+            let mut memory = app.memory();
+            memory.mirror.watch();
+            if toolkit == Toolkit::Gtk3 { memory.mirror.named_by_others(root) } else { Vec::new() }
+        };
+        let name = |id: ElementId| async move {
+            app.property::<String>(self.bus, &id.object, ACCESSIBLE, "Name", self.until).await
+        };
         // A round trip: what the application announced before this call has been applied after it.
-        let fence = app.property::<String>(self.bus, &root.object, ACCESSIBLE, "Name", self.until);
-        match fence.await {
+        let (fence, names) =
+            tokio::join!(name(root.clone()), futures_util::future::join_all(named.iter().cloned().map(name)));
+        match fence {
             Ok(_) => {}
             Err(Failure::Silent(silence)) => return Err(silence),
             Err(Failure::Object(error)) => {
@@ -139,6 +149,13 @@ impl Reading<'_> {
         }
         if touched {
             self.app_changed(app, root, toolkit, size).await?;
+        } else if toolkit == Toolkit::Gtk3 {
+            let mut memory = app.memory();
+            for (id, name) in named.iter().zip(names) {
+                if let Ok(name) = name {
+                    memory.mirror.set_name(id, name);
+                }
+            }
         } else if !toolkit.announces_names() {
             self.reread_shown(app, root, size).await?;
         }
@@ -160,13 +177,20 @@ impl Reading<'_> {
             }
             memory.mirror.holders(root, wire::role::DOCUMENT_WEB)
         };
-        let asked = holders.iter().map(|(holder, documents)| async move {
+        let asked = holders.iter().map(|(holder, held)| async move {
             let (children, documents) = tokio::join!(
                 walk::children_of(self.bus, holder, self.until),
                 futures_util::future::join_all(
-                    documents.iter().map(|id| walk::name_and_states(self.bus, id, self.until))
+                    held.iter().map(|id| walk::name_and_states(self.bus, id, self.until))
                 ),
             );
+            let busy = |states: StateBits| states.has(State::Busy);
+            let was_busy = |id| app.memory().mirror.facts(id).is_some_and(|facts| busy(facts.states));
+            for (id, answer) in held.iter().zip(&documents) {
+                if was_busy(id) && answer.as_ref().is_ok_and(|(_, states)| !busy(*states)) {
+                    app.memory().mirror.doubt_all(id);
+                }
+            }
             let changed = match children {
                 Ok(children) => children != app.memory().mirror.children(holder),
                 Err(Failure::Object(_)) => true,
@@ -216,8 +240,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The application announced nothing, which proves little: a GTK button that is named by the label in it says
-    /// nothing when that changes. Whatever costs less: all in bulk, or names and states of what is shown.
+    /// The application announced nothing, which proves little of a toolkit that is not known to announce everything.
+    /// Whatever costs less: all in bulk, or names and states of what is shown.
     async fn reread_shown(&self, app: &App, root: &ElementId, size: usize) -> Result<(), Silence> {
         let shown = {
             let mut memory = app.memory();

@@ -191,6 +191,7 @@ pub(super) mod role {
     pub(crate) const CAPTION: u32 = 81;
     pub(crate) const COMBO_BOX: u32 = 11;
     pub(crate) const DATE_EDITOR: u32 = 12;
+    pub(crate) const FRAME: u32 = 23;
     pub(crate) const LABEL: u32 = 29;
     pub(crate) const LIST: u32 = 31;
     pub(crate) const LIST_BOX: u32 = 98;
