@@ -75,6 +75,8 @@ codes! {
     ElementNotFound "element_not_found" Request,
     /// Something else lies over the point; the message names it. Nothing was clicked.
     Occluded "occluded" Request,
+    /// Another window took the keyboard focus in the middle of typing; the message says how far it got.
+    FocusLost "focus_lost" Request,
     /// Text or a key that cannot be typed on this keyboard. Nothing was typed.
     Untypable "untypable" Request,
     /// A program could not be started.

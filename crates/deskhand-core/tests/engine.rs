@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use deskhand_core::desktop::{WindowId, Windows};
 use deskhand_core::{Code, SessionId};
 use deskhand_testkit::transcript::Script;
 use serde_json::json;
@@ -322,7 +323,7 @@ async fn bad_arguments_name_the_field_and_what_was_expected() {
         (r#"wait_for {"condition": "element_appears", "window_id": 1}"#, "argument `name`: missing"),
         (r#"wait_for {"condition": "full moon"}"#, "argument `condition`: unknown variant `full moon`"),
         (r#"kill_app {}"#, "argument `pid`: missing"),
-        (r#"launch_app {"app": "nothing"}"#, "no application matches nothing"),
+        (r#"launch_app {"app": "nothing"}"#, "there is no application or command \"nothing\""),
         (r#"fly {}"#, "there is no tool `fly`"),
     ];
     for (call, expected) in cases {
@@ -658,4 +659,27 @@ async fn aliases_are_their_tool_with_other_defaults() {
     script.call(r#"type_text_chars {"text": "x"}"#).await.unwrap();
     let expected = ["left click 700,550 x2", "right click 700,550 x1", "left click 700,550 x3", "type \"x\""];
     assert_eq!(script.desktop.take_journal(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f36_typing_stops_when_another_application_takes_the_focus() {
+    let script = Script::new(
+        &format!("window 2 \"Thief\" app=thief pid=200 100x100+0+0{EDITOR}")
+            .replace(" silent-is-not-a-word", ""),
+    );
+    script.desktop.set_key_time(Duration::from_millis(10));
+    let typing = tokio::spawn(
+        script.engine.invoke(script.parse(&format!(r#"type_text {{"text": "{}"}}"#, "x".repeat(500)))),
+    );
+    tokio::time::sleep(Duration::from_millis(1005)).await;
+    script.desktop.activate(WindowId(2)).await.unwrap();
+    let error = typing.await.unwrap().unwrap_err();
+    assert_eq!(error.code, Code::FocusLost);
+    assert!(
+        error.message.starts_with("window 2 \"Thief\" of \"thief\" took the focus after about 10"),
+        "{error}"
+    );
+    script.desktop.take_journal();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(script.desktop.take_journal(), Vec::<String>::new());
 }

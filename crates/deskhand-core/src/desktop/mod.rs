@@ -113,7 +113,7 @@ pub enum PortError {
     #[error("no application matches {0}")]
     AppGone(String),
     /// The application did not answer within its bound.
-    #[error("{app} does not answer: {waiting_for}")]
+    #[error("{app} does not answer (it was asked for {waiting_for})")]
     AppNotResponding {
         /// The application's name.
         app: String,

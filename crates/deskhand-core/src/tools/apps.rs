@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Reply, Spec, Surface, Tool, windows};
-use crate::desktop::{Ended, InstalledApp, LaunchRequest, RunningApp, Window, WindowId, WindowKind};
+use crate::desktop::{
+    Ended, InstalledApp, LaunchRequest, PortError, RunningApp, Window, WindowId, WindowKind,
+};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
@@ -166,7 +168,17 @@ impl Tool for LaunchApp {
                 let changes = desktop.windows.changes().await?;
                 let before: HashSet<WindowId> =
                     desktop.windows.list().await?.iter().map(|window| window.id).collect();
-                Ok((before, changes, desktop.apps.launch(&request).await?))
+                let launched = desktop.apps.launch(&request).await.map_err(|error| match error {
+                    PortError::AppGone(_) => {
+                        let name = quote(&request.app, 60);
+                        let message = format!(
+                            "there is no application or command {name}; list_apps can list what is installed"
+                        );
+                        Error::new(Code::LaunchFailed, message)
+                    }
+                    error => error.into(),
+                })?;
+                Ok((before, changes, launched))
             })
             .await?;
         let mut started = Started { pid: launched.pid, name: launched.name, windows: Vec::new(), hint: None };
@@ -231,7 +243,7 @@ async fn await_window(
             return Ok(());
         }
         tokio::select! {
-            alive = changes.changed() => if alive.is_err() { return Err(crate::desktop::PortError::DesktopLost.into()) },
+            alive = changes.changed() => if alive.is_err() { return Err(PortError::DesktopLost.into()) },
             () = context.stop().cancelled() => return Err(context.stopped()),
             () = tokio::time::sleep(EXIT_LOOK) => {}
         }
@@ -332,7 +344,7 @@ fn resolve(running: Vec<RunningApp>, wanted: &str) -> Result<Vec<u32>> {
     }
     match matching.as_slice() {
         [app] => Ok(app.pids.clone()),
-        [] => Err(crate::desktop::PortError::AppGone(quote(&wanted, 60)).into()),
+        [] => Err(PortError::AppGone(quote(&wanted, 60)).into()),
         several => {
             let names: Vec<_> = several.iter().map(|app| quote(&app.name, 60)).collect();
             Err(Error::new(Code::Ambiguous, format!("several applications match: {}", names.join(", "))))

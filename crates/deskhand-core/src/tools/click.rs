@@ -389,7 +389,10 @@ async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport
             return Ok(report(Effect::Confirmed).to(format!("{} is {state}", element.describe())));
         }
         Some(element)
-            if is_row(element.role()) && element.node.states.has(State::Selectable) && count == 1 =>
+            if route != Route::AxAction
+                && is_row(element.role())
+                && element.node.states.has(State::Selectable)
+                && count == 1 =>
         {
             return judge_row(context, element, &mut observer, report(Effect::Confirmed)).await;
         }
@@ -544,8 +547,11 @@ pub(super) async fn focus_element(context: &Context, element: &Element) -> Resul
 /// Clicks a toggle and says whether its state changed.
 pub(super) async fn toggle(context: &Context, delivery: Delivery, element: Element) -> Result<EffectReport> {
     let arguments = Arguments { delivery: Some(delivery), ..Arguments::default() };
-    let done = click_element(context, &arguments, element).await?;
-    judge(context, done, 1).await
+    let Done { route, point, mut observer, element, .. } =
+        click_element(context, &arguments, element).await?;
+    let Some(element) = element else { return Err(PortError::ElementGone.into()) };
+    let report = EffectReport::new(Effect::Confirmed, route).in_window(Some(element.window.id)).at(point);
+    judge_toggle(context, &element, &mut observer, report).await
 }
 
 /// Clicks a row or cell once with the real pointer. The answer says whether it is the one that is selected now.

@@ -103,7 +103,8 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
             let element = target::element(&context, &arguments.aim()).await?;
             element.require_enabled()?;
             let role = element.role().to_owned();
-            if is_toggle(&role) {
+            let is_checkable = is_toggle(&role) || element.node.states.has(State::Checkable);
+            if is_checkable && (is_toggle(&role) || arguments.value.flag().is_some()) {
                 set_toggle(&context, &arguments, element).await
             } else if role == "combo box" {
                 set_choice(&context, &arguments, element).await
@@ -113,8 +114,6 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
                 set_number(&context, &arguments, element).await
             } else if element.node.interfaces.editable_text || is_text_input(&role) {
                 set_text(&context, &arguments, element).await
-            } else if role == "table cell" {
-                set_cell(&context, &arguments, element).await
             } else if element.node.interfaces.value {
                 Err(Error::argument("value", format!("expected a number for {}", element.describe())))
             } else {

@@ -10,7 +10,8 @@ use super::click::{focus_element, name_of};
 use super::target::{self, Aim, Element, QueryArgument};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
-    Chord, Details, Key, Modifier, PortError, State, Text, TreeRequest, Window, WindowId, WindowKind,
+    Chord, Delivered, Details, Key, Modifier, PortError, State, Text, TreeNote, TreeRequest, Window,
+    WindowId, WindowKind,
 };
 use crate::effect::{Delivery, Effect, EffectReport, Patience, Route};
 use crate::engine::Context;
@@ -151,7 +152,7 @@ async fn into_element(context: &Context, arguments: &Arguments, element: Element
     }
     let before = read_text(context, &element).await?;
     let window = element.window.clone();
-    keyboard(context, arguments, window, Some(element), before)
+    keyboard(context, arguments, window, Some(element), before, false)
         .await
         .map(|typed| Written::Typed(Box::new(typed)))
 }
@@ -270,7 +271,7 @@ async fn into_focus(context: &Context, arguments: &Arguments) -> Result<Written>
         }
     };
     if arguments.delivery == Some(Delivery::Background) {
-        let element = focused_element(context, &window).await?.ok_or_else(|| {
+        let element = focused_element(context, &window).await?.0.ok_or_else(|| {
             let message =
                 format!("{} tells no focused element to write to in the background", name_of(&window));
             Error::new(Code::NotSupported, format!("{message}; name one with `element_index`"))
@@ -280,33 +281,37 @@ async fn into_focus(context: &Context, arguments: &Arguments) -> Result<Written>
     if window.kind != WindowKind::Popup {
         context.desktop().windows.activate(window.id).await?;
     }
-    let element = focused_element(context, &window).await?;
+    let (element, silent) = focused_element(context, &window).await?;
     let before = match &element {
         Some(element) => read_text(context, element).await?,
         None => None,
     };
-    keyboard(context, arguments, window, element, before).await.map(|typed| Written::Typed(Box::new(typed)))
+    keyboard(context, arguments, window, element, before, silent)
+        .await
+        .map(|typed| Written::Typed(Box::new(typed)))
 }
 
-/// The element that has the focus in `window`, if its tree tells.
-async fn focused_element(context: &Context, window: &Window) -> Result<Option<Element>> {
+/// The element that has the focus in `window`, if its tree tells; and whether its application does not answer.
+async fn focused_element(context: &Context, window: &Window) -> Result<(Option<Element>, bool)> {
     let request = TreeRequest { max_nodes: 20_000, budget: Duration::from_secs(2), text_limit: 0 };
     let tree = match context.desktop().accessibility.tree(window, &request, context.stop()).await {
         Ok(tree) => tree,
-        Err(PortError::Unavailable { .. } | PortError::NotSupported(_)) => return Ok(None),
+        Err(PortError::Unavailable { .. } | PortError::NotSupported(_)) => return Ok((None, false)),
         Err(error) => return Err(error.into()),
     };
+    let silent = tree.notes.iter().any(|note| matches!(note, TreeNote::NotResponding { .. }));
     // The innermost: some toolkits mark the containers as well.
     let Some(place) =
         tree.nodes.iter().rposition(|node| node.states.has(State::Focused) && node.interfaces.text)
     else {
-        return Ok(None);
+        return Ok((None, silent));
     };
     let node = tree.nodes[place].clone();
     let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: tree.nodes, seen: false };
     let index = u32::try_from(place).unwrap_or(u32::MAX);
     let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
-    Ok(Some(Element { snapshot: snapshot.into(), index, window: window.clone(), node, acting }))
+    let element = Element { snapshot: snapshot.into(), index, window: window.clone(), node, acting };
+    Ok((Some(element), silent))
 }
 
 async fn read_text(context: &Context, element: &Element) -> Result<Option<Text>> {
@@ -316,6 +321,8 @@ async fn read_text(context: &Context, element: &Element) -> Result<Option<Text>>
 
 /// Real keys have been delivered; whether they arrived is read back.
 struct Typed {
+    /// The application does not answer.
+    silent: bool,
     window: Window,
     element: Option<Element>,
     before: Option<Text>,
@@ -327,15 +334,63 @@ async fn keyboard(
     window: Window,
     element: Option<Element>,
     before: Option<Text>,
+    silent: bool,
 ) -> Result<Typed> {
-    let keyboard = &context.desktop().keyboard;
     if arguments.clear == Some(true) {
         clear(context, element.as_ref()).await?;
     }
+    type_while_focused(context, arguments, &window).await?;
+    Ok(Typed { window, element, before, silent })
+}
+
+/// Types, and stops when the keyboard goes to another application: the rest was not meant for it.
+async fn type_while_focused(context: &Context, arguments: &Arguments, window: &Window) -> Result<()> {
+    let windows = &context.desktop().windows;
+    let mut changes = windows.changes().await?;
+    changes.borrow_and_update();
     let delay = Duration::from_millis(arguments.delay_ms.unwrap_or(0));
-    let delivered = keyboard.type_text(&arguments.text, delay, context.stop()).await?;
-    context.delivered(delivered, "characters")?;
-    Ok(Typed { window, element, before })
+    let stop = context.stop().child_token();
+    let mut typing = context.desktop().keyboard.type_text(&arguments.text, delay, &stop);
+    let mut thief = None;
+    let delivered = loop {
+        tokio::select! {
+            biased;
+            delivered = &mut typing => break delivered,
+            alive = changes.changed(), if thief.is_none() => {
+                if alive.is_err() {
+                    return Err(PortError::DesktopLost.into());
+                }
+                thief = focus_thief(&windows.list().await?, window);
+                if thief.is_some() {
+                    stop.cancel();
+                }
+            }
+        }
+    };
+    let Some(thief) = thief else { return context.delivered(delivered?, "characters") };
+    let Delivered { done, total } = match delivered {
+        Ok(delivered) => delivered,
+        Err(PortError::Stopped) => Delivered { done: 0, total: arguments.text.chars().count() },
+        Err(error) => return Err(error.into()),
+    };
+    let details = serde_json::json!({"delivery": "partial", "done": done, "total": total});
+    let message = format!("{thief} after about {done} of {total} characters; the rest was not typed");
+    Err(Error::new(Code::FocusLost, message).with_details(details))
+}
+
+/// Says who has the focus now, if it is neither `window` nor a window of the same application.
+fn focus_thief(windows: &[Window], window: &Window) -> Option<String> {
+    let ours = |other: &Window| {
+        other.id == window.id
+            || other.parent == Some(window.id)
+            || (other.pid.is_some() && other.pid == window.pid)
+    };
+    match windows.iter().find(|other| other.focused) {
+        Some(focused) if ours(focused) => None,
+        Some(focused) => Some(format!("{} of {} took the focus", name_of(focused), quote(&focused.app, 40))),
+        None if windows.iter().any(ours) => None,
+        None => Some(format!("{} was closed", name_of(window))),
+    }
 }
 
 /// Empties a field: selects all of it and deletes.
@@ -366,7 +421,12 @@ impl Typed {
     async fn judge(self, context: &Context, arguments: &Arguments) -> Result<EffectReport> {
         let report = EffectReport::new(Effect::Unverifiable, Route::Keyboard).in_window(Some(self.window.id));
         let (Some(element), Some(before)) = (&self.element, &self.before) else {
-            return Ok(report.hint("what was typed cannot be read back here; look at a picture"));
+            let hint = if self.silent {
+                "the application does not answer; what was typed waits for it"
+            } else {
+                "what was typed cannot be read back here; look at a picture"
+            };
+            return Ok(report.hint(hint));
         };
         let wanted = expected(before, &arguments.text, arguments.clear == Some(true), true);
         let report = report.from(shown(&before.content));

@@ -47,8 +47,9 @@ pub(crate) const ACCESSIBLE: [(&str, &str); 3] = [
 ];
 
 /// What holds on every private desktop.
-const FIXED: [(&str, &str); 6] = [
+const FIXED: [(&str, &str); 7] = [
     ("GDK_BACKEND", "x11"),
+    ("GSK_RENDERER", "cairo"),  // OpenGL in software costs GTK 4 seconds at its start
     ("GVFS_DISABLE_FUSE", "1"), // a mount in the runtime folder would outlive its server and block the removal
     ("LIBGL_ALWAYS_SOFTWARE", "1"),
     ("QT_QPA_PLATFORM", "xcb"),
