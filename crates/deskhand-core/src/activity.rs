@@ -29,6 +29,8 @@ struct State {
     order: VecDeque<ElementId>,
     /// Per application: how many of our actions are under way, and when the last one ended.
     acted: HashMap<Arc<str>, (u32, Instant)>,
+    /// The element that our last action on an application was aimed at, and when.
+    aimed: HashMap<Arc<str>, (ElementId, Instant)>,
 }
 
 impl Activity {
@@ -62,6 +64,13 @@ impl Activity {
     pub(crate) fn acting(self: &Arc<Self>, owner: &Arc<str>) -> Acting {
         self.lock().acted.entry(Arc::clone(owner)).or_insert((0, Instant::now())).0 += 1;
         Acting { activity: Arc::clone(self), owner: Arc::clone(owner) }
+    }
+
+    /// Says at which element an action is aimed. The answer is what the action before was aimed at, if it was a moment ago:
+    /// what still changes there is of that action.
+    pub(crate) fn aim(&self, element: &ElementId) -> Option<ElementId> {
+        let before = self.lock().aimed.insert(Arc::clone(&element.owner), (element.clone(), Instant::now()));
+        before.filter(|(_, aimed)| aimed.elapsed() < OURS).map(|(element, _)| element)
     }
 
     /// Whether `element` has been changing by itself.

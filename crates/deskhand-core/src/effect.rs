@@ -13,7 +13,7 @@ use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId};
 use crate::engine::Context;
 use crate::error::Result;
 use crate::geometry::Point;
-use crate::tools::Reply;
+use crate::tools::{Element, Reply};
 use crate::tree::{Snapshot, quote};
 
 /// How long a state that must change is waited for. Toolkits answer within a frame or two; what takes longer is better
@@ -95,6 +95,9 @@ pub struct EffectReport {
     /// Window it went to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_id: Option<WindowId>,
+    /// The element that a query found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<String>,
     /// Where the pointer pressed, in screen pixels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<Point>,
@@ -111,11 +114,28 @@ pub struct EffectReport {
 
 impl EffectReport {
     pub(crate) fn new(effect: Effect, route: Route) -> Self {
-        Self { effect, route, window_id: None, point: None, before: None, after: None, hint: None }
+        Self {
+            effect,
+            route,
+            window_id: None,
+            element: None,
+            point: None,
+            before: None,
+            after: None,
+            hint: None,
+        }
     }
 
     pub(crate) fn in_window(mut self, window: Option<WindowId>) -> Self {
         self.window_id = window;
+        self
+    }
+
+    /// Names the element that a query found: the caller did not see its number.
+    pub(crate) fn on(mut self, element: &Element) -> Self {
+        if !element.snapshot.seen {
+            self.element = Some(element.describe());
+        }
         self
     }
 
@@ -144,6 +164,9 @@ impl Reply for EffectReport {
     fn text(&self) -> String {
         let word = |value: &dyn erased::Word| value.word();
         let mut text = format!("{} by {}", word(&self.effect), word(&self.route));
+        if let Some(element) = &self.element {
+            text += &format!(" on {element}");
+        }
         match (&self.before, &self.after) {
             (Some(before), Some(after)) => text += &format!(": {before} → {after}"),
             (None, Some(after)) => text += &format!(": {after}"),
@@ -189,6 +212,8 @@ pub(crate) struct Observer {
     owner: Option<Arc<str>>,
     element: Option<ElementId>,
     wants_focus: bool,
+    /// Aim of the action before this one, whose late changes are not of this one.
+    aimed_before: Option<ElementId>,
     window: Option<Window>,
     windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
     _acting: Option<Acting>,
@@ -220,6 +245,7 @@ impl Observer {
             owner,
             element: target.element.cloned(),
             wants_focus: target.wants_focus,
+            aimed_before: target.element.and_then(|element| context.activity().aim(element)),
             window: target.window.cloned(),
             windows,
             _acting: acting,
@@ -273,8 +299,13 @@ impl Observer {
             return false;
         }
         let itself = self.element.as_ref() == Some(&change.element);
+        if !itself && self.aimed_before.as_ref() == Some(&change.element) {
+            return false;
+        }
         match change.kind {
             ChangeKind::State(State::Focused, set) => itself && set && self.wants_focus,
+            // An element that is made is told not to be gone: that is no news.
+            ChangeKind::State(State::Defunct, gone) => gone,
             ChangeKind::State(state, _) => !matches!(
                 state,
                 State::Active
@@ -284,6 +315,8 @@ impl Observer {
                     | State::Enabled
                     | State::Visible
                     | State::Showing
+                    | State::ReadOnly
+                    | State::Editable
             ),
             ChangeKind::Caret => itself,
             ChangeKind::Bounds | ChangeKind::Lost => false,

@@ -608,10 +608,10 @@ click {"window_id": 1, "element_index": 1}
         &transcript,
         r#"
 > click {"window_id": 1, "query": {"role": "button", "name": "sav"}}
-confirmed by ax_action: [4] name changed
+confirmed by ax_action on [1] button "Save": [4] name changed
   * use push button "Save"
 > type_text {"window_id": 1, "query": {"value": "abc"}, "text": "d"}
-confirmed by ax_text: "abc" → "abcd"
+confirmed by ax_text on [5] text "Body": "abc" → "abcd"
   * write "Body"
 > click {"window_id": 1, "query": {"role": "button"}}
 ambiguous: several elements of snapshot s3 match, nothing was done: [1] button "Save", [3] button "Print", [6] button "Silent"

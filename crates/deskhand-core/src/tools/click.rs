@@ -377,7 +377,13 @@ async fn click_place_in_background(
 /// Says what a click did.
 async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport> {
     let Done { route, point, mut observer, element, window, expectation } = done;
-    let report = |effect| EffectReport::new(effect, route).in_window(window.as_ref().map(|w| w.id)).at(point);
+    let report = |effect| {
+        let report = EffectReport::new(effect, route).in_window(window.as_ref().map(|w| w.id)).at(point);
+        match &element {
+            Some(element) => report.on(element),
+            None => report,
+        }
+    };
     let snapshot = match (&element, &window) {
         (Some(element), _) => Some(element.snapshot.clone()),
         (None, Some(window)) => context.session().newest_snapshot(window.id).ok(),
@@ -403,8 +409,33 @@ async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport
     }
     Ok(match observer.evidence(context, snapshot.as_deref(), expectation).await {
         Some(evidence) => report(Effect::Confirmed).to(evidence),
-        None => report(Effect::Unverifiable).hint("no change was seen; look at the window before going on"),
+        None => match own_change(context, element.as_ref()).await {
+            Some(change) => report(Effect::Confirmed).to(change),
+            None => {
+                report(Effect::Unverifiable).hint("no change was seen; look at the window before going on")
+            }
+        },
     })
+}
+
+/// What of the element's own state is another now, whether or not its toolkit announced it.
+async fn own_change(context: &Context, element: Option<&Element>) -> Option<String> {
+    const TELLING: [(State, &str); 5] = [
+        (State::Checked, "checked"),
+        (State::Expanded, "expanded"),
+        (State::Indeterminate, "mixed"),
+        (State::Pressed, "pressed"),
+        (State::Selected, "selected"),
+    ];
+    let element = element?;
+    let now = match context.desktop().accessibility.probe(element.id()).await {
+        Ok(now) => now.states,
+        Err(PortError::ElementGone) => return Some("the element is gone".to_owned()),
+        Err(_) => return None,
+    };
+    let before = element.node.states;
+    let (state, word) = TELLING.into_iter().find(|(state, _)| now.has(*state) != before.has(*state))?;
+    Some(format!("it is {}{word}", if now.has(state) { "" } else { "not " }))
 }
 
 /// Things in a list that a click selects.
@@ -550,7 +581,8 @@ pub(super) async fn toggle(context: &Context, delivery: Delivery, element: Eleme
     let Done { route, point, mut observer, element, .. } =
         click_element(context, &arguments, element).await?;
     let Some(element) = element else { return Err(PortError::ElementGone.into()) };
-    let report = EffectReport::new(Effect::Confirmed, route).in_window(Some(element.window.id)).at(point);
+    let report =
+        EffectReport::new(Effect::Confirmed, route).in_window(Some(element.window.id)).on(&element).at(point);
     judge_toggle(context, &element, &mut observer, report).await
 }
 

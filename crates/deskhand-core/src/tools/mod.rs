@@ -36,6 +36,8 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
 
+pub(crate) use target::Element;
+
 /// What consent a tool needs on a joined machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {

@@ -103,8 +103,8 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
             let element = target::element(&context, &arguments.aim()).await?;
             element.require_enabled()?;
             let role = element.role().to_owned();
-            let is_checkable = is_toggle(&role) || element.node.states.has(State::Checkable);
-            if is_checkable && (is_toggle(&role) || arguments.value.flag().is_some()) {
+            let holds_flag = element.node.states.has(State::Checkable) || is_check_cell(&element);
+            if is_toggle(&role) || (holds_flag && arguments.value.flag().is_some()) {
                 set_toggle(&context, &arguments, element).await
             } else if role == "combo box" {
                 set_choice(&context, &arguments, element).await
@@ -122,6 +122,12 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
             }
         })
         .await
+}
+
+/// A cell of a list that holds a check box: GTK 3 tells so only by what can be done to it.
+fn is_check_cell(element: &Element) -> bool {
+    let is_cell = element.role() == "table cell" && !element.is_in("document spreadsheet");
+    is_cell && element.node.name.is_empty() && element.node.interfaces.action
 }
 
 async fn set_toggle(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
@@ -157,8 +163,20 @@ async fn set_number(context: &Context, arguments: &Arguments, element: Element) 
             Ok(_) | Err(PortError::NotSupported(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        let after = read().await?;
-        let reached = (after.current - wanted).abs() <= 1e-6 * wanted.abs().max(1.0);
+        let reached = |value: f64| (value - wanted).abs() <= 1e-6 * wanted.abs().max(1.0);
+        let mut patience = Patience::start(context, EFFECT_WAIT).await?;
+        let mut after = read().await?;
+        // Browsers apply it in another process, after they have answered.
+        while !reached(after.current)
+            && after.current == before.current
+            && patience.another_look(context).await
+        {
+            after = read().await?;
+        }
+        if after.current == before.current {
+            after = read().await?;
+        }
+        let reached = reached(after.current);
         if reached {
             return Ok(report(Effect::Confirmed).to(after.current.to_string()));
         }
@@ -201,6 +219,11 @@ async fn set_choice(context: &Context, arguments: &Arguments, element: Element) 
         .take_while(|&place| is_below(place))
         .filter(|&place| !nodes[place as usize].name.is_empty())
         .collect();
+    let chosen = entries.iter().find(|&&place| nodes[place as usize].states.has(State::Selected));
+    let before = match chosen {
+        Some(&place) => nodes[place as usize].name.clone(),
+        None => shown_choice(context, &element).await?,
+    };
     let Some(&entry) = entries.iter().find(|&&place| nodes[place as usize].name == wanted) else {
         if element.node.interfaces.editable_text {
             return set_text(context, arguments, element).await;
@@ -221,14 +244,19 @@ async fn set_choice(context: &Context, arguments: &Arguments, element: Element) 
         node: context.desktop().accessibility.probe(&nodes[entry as usize].id).await?,
         acting: element.acting.clone(),
     };
-    choose(context, &element, &entry, &wanted).await
+    choose(context, &element, &entry, &before, &wanted).await
 }
 
-async fn choose(context: &Context, combo: &Element, entry: &Element, wanted: &str) -> Result<EffectReport> {
+async fn choose(
+    context: &Context,
+    combo: &Element,
+    entry: &Element,
+    before: &str,
+    wanted: &str,
+) -> Result<EffectReport> {
     let accessibility = &context.desktop().accessibility;
-    let before = shown_choice(context, combo).await?;
     let report = |effect, route| {
-        EffectReport::new(effect, route).in_window(Some(combo.window.id)).from(quote(&before, 60))
+        EffectReport::new(effect, route).in_window(Some(combo.window.id)).from(quote(before, 60))
     };
     let (parent, child) = entry.in_parent().ok_or_else(|| Error::from(PortError::ElementGone))?;
     // The combo box itself counts its entries where it has a selection; else the list or menu in it does, or its entries

@@ -14,7 +14,7 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
 use crate::session::PictureOf;
-use crate::tree::{Query, Snapshot, is_interactive, is_item, quote, spoken};
+use crate::tree::{Query, Snapshot, is_interactive, is_item, is_text_input, quote, spoken};
 
 /// Space of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub(crate) enum Space {
 pub(crate) struct QueryArgument {
     /// Role, as outlines spell it.
     role: Option<String>,
-    /// Part of the name.
+    /// The name, or a part of it that begins with a word.
     name: Option<String>,
     /// Part of the text or value.
     value: Option<String>,
@@ -166,7 +166,8 @@ impl Element {
     /// Refuses an element that a person could not use either.
     pub(crate) fn require_enabled(&self) -> Result<()> {
         let usable = self.node.states.has(State::Enabled) || self.node.states.has(State::Sensitive);
-        if usable || !is_interactive(self.role()) {
+        let read_only = self.node.states.has(State::ReadOnly) && is_text_input(self.role());
+        if usable || read_only || !is_interactive(self.role()) {
             return Ok(());
         }
         Err(Error::new(Code::NotSupported, format!("{} is disabled; nothing was done", self.describe())))
@@ -303,9 +304,13 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
         .map(|(place, _)| *place)
         .collect();
     let is_shown = |place: &u32| tree.nodes[*place as usize].states.has(State::Showing);
-    // What a person sees comes before what closed menus and other tabs hold.
+    let is_named = |place: &u32| query.names(&tree.nodes[*place as usize]);
+    // What a person sees comes before what closed menus and other tabs hold, and a whole name before a part of one.
     if found.iter().any(is_shown) {
         found.retain(is_shown);
+    }
+    if found.iter().any(is_named) {
+        found.retain(is_named);
     }
     let elements = tree.nodes.len();
     let snapshot =

@@ -193,6 +193,7 @@ async fn through_accessibility(
     let report = |effect| {
         EffectReport::new(effect, Route::AxText)
             .in_window(Some(element.window.id))
+            .on(element)
             .from(shown(&before.content))
     };
     let unverifiable = |hint| report(Effect::Unverifiable).hint(hint);
@@ -316,7 +317,11 @@ async fn focused_element(context: &Context, window: &Window) -> Result<(Option<E
 
 async fn read_text(context: &Context, element: &Element) -> Result<Option<Text>> {
     let details: Details = element.details(context, READ_BACK, false).await?;
-    Ok(details.text.filter(|text| text.content.chars().count() == text.length))
+    // Qt counts in units of UTF-16.
+    let is_whole = |text: &Text| {
+        [text.content.chars().count(), text.content.encode_utf16().count()].contains(&text.length)
+    };
+    Ok(details.text.filter(is_whole))
 }
 
 /// Real keys have been delivered; whether they arrived is read back.
@@ -338,6 +343,9 @@ async fn keyboard(
 ) -> Result<Typed> {
     if arguments.clear == Some(true) {
         clear(context, element.as_ref()).await?;
+    }
+    if let Some(element) = &element {
+        context.activity().aim(element.id());
     }
     type_while_focused(context, arguments, &window).await?;
     Ok(Typed { window, element, before, silent })
@@ -432,7 +440,7 @@ impl Typed {
         let report = report.from(shown(&before.content));
         let after = self.settled(context, element, wanted.as_ref()).await?;
         let Some(after) = after else {
-            return Ok(report.hint("the field went away, or cannot be read any more"));
+            return Ok(report.hint("the field cannot be read any more"));
         };
         let report = report.to(shown(&after.content));
         Ok(match wanted {

@@ -65,6 +65,19 @@ impl Writer<'_> {
         }
     }
 
+    /// Name of the selected entry below a combo box, where it says something that the box does not.
+    fn chosen_below(&self, place: u32) -> Option<String> {
+        let mut stack = self.children.of_node(place).to_vec();
+        while let Some(below) = stack.pop() {
+            let node = &self.nodes[below as usize];
+            if node.states.has(State::Selected) && !node.name.is_empty() {
+                return (node.name != self.nodes[place as usize].name).then(|| node.name.clone());
+            }
+            stack.extend(self.children.of_node(below));
+        }
+        None
+    }
+
     fn line(&mut self, place: u32, depth: usize) {
         let node = &self.nodes[place as usize];
         let details = self.details.get(&place);
@@ -80,6 +93,12 @@ impl Writer<'_> {
             let _ = write!(text, " ({})", quote(&node.description, NAME_LIMIT));
         }
         states(text, node);
+        if node.role == "combo box"
+            && let Some(chosen) = self.chosen_below(place)
+        {
+            let _ = write!(self.outline.text, " value={}", quote(&chosen, NAME_LIMIT));
+        }
+        let text = &mut self.outline.text;
         if let Some(details) = details {
             values(text, node, details);
             actions(text, details);
@@ -125,8 +144,9 @@ fn states(text: &mut String, node: &Node) {
     say(states.has(State::Expanded), "expanded");
     say(states.has(State::Expandable) && !states.has(State::Expanded), "collapsed");
     let can_be_used = states.has(State::Enabled) || states.has(State::Sensitive);
-    say(!can_be_used && super::is_interactive(&node.role), "disabled");
-    say(states.has(State::ReadOnly) && super::is_text_input(&node.role), "read-only");
+    let read_only = states.has(State::ReadOnly) && super::is_text_input(&node.role);
+    say(!can_be_used && !read_only && super::is_interactive(&node.role), "disabled");
+    say(read_only, "read-only");
     say(states.has(State::Required), "required");
     say(states.has(State::Invalid), "invalid");
     say(states.has(State::Busy), "busy");
