@@ -42,6 +42,7 @@ struct Owned {
     snapshots: VecDeque<Arc<Snapshot>>,
     snapshots_taken: u64,
     pictures: HashMap<PictureOf, PictureFrame>,
+    newest_picture: Option<PictureOf>,
 }
 
 /// What a picture shows.
@@ -131,7 +132,14 @@ impl Session {
 
     /// Remembers which part of the screen a picture showed, so that points in it can be given back.
     pub fn remember_picture(&self, of: PictureOf, frame: PictureFrame) {
-        self.lock().pictures.insert(of, frame);
+        let mut state = self.lock();
+        state.pictures.insert(of, frame);
+        state.newest_picture = Some(of);
+    }
+
+    /// What the newest picture shows that this session was given.
+    pub fn newest_picture(&self) -> Option<PictureOf> {
+        self.lock().newest_picture
     }
 
     /// The newest picture of `of` that this session was given.

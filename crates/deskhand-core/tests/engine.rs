@@ -518,6 +518,8 @@ async fn points_of_a_scaled_picture_go_back_to_the_screen() {
         .call(r#"screenshot {"window_id": 1, "max_image_dimension": 400, "format": "jpeg"}"#)
         .await
         .unwrap();
+    let error = script.call(r#"move_cursor {"x": 5, "y": 5, "space": "image"}"#).await.unwrap_err();
+    assert!(error.message.contains("the newest picture shows window 1"), "{error}");
     assert_eq!(answer.images[0].mime, "image/jpeg");
     let answer = script.call(r#"click {"window_id": 1, "x": 20, "y": 10, "space": "image"}"#).await.unwrap();
     assert_eq!(answer.structured["point"], json!({"x": 141, "y": 71}));
@@ -558,6 +560,8 @@ launch_failed: "false" ended at once with exit code 1 and showed no window
   * launch false
 > kill_app {"app": "Fake"}
 pid 1001 ended
+  * close 2
+  * end 1001
 > list_apps {"include_installed": true}
 1 running:
 "editor" pid 100
@@ -682,4 +686,34 @@ async fn f36_typing_stops_when_another_application_takes_the_focus() {
     script.desktop.take_journal();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(script.desktop.take_journal(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn unsaved_work_is_asked_about_and_not_lost() {
+    let script = Script::new("window 1 \"*Untitled\" app=editor pid=100 800x600+0+0 focused\n");
+    let transcript = script.run("kill_app {\"pid\": 100}\nkill_app {\"pid\": 100, \"force\": true}\n").await;
+    assert_transcript(
+        &transcript,
+        r#"
+> kill_app {"pid": 100}
+pid 100 still runs: it may be asking something; look at its window, or use `force`
+  * close 1
+> kill_app {"pid": 100, "force": true}
+pid 100 was killed
+  * end 100 by force
+"#,
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_element_beyond_every_display_is_not_pressed_at_the_edge() {
+    let script = Script::new("window 1 \"Off\" pid=1 400x300+1800+900\n  label \"far\" @200,100 80x20\n");
+    script.call(r#"get_window_state {"window_id": 1}"#).await.unwrap();
+    let error = script
+        .call(r#"click {"window_id": 1, "element_index": 1, "delivery": "foreground"}"#)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code, Code::NotSupported);
+    assert!(error.message.contains("beyond every display"), "{error}");
+    assert_eq!(script.desktop.take_journal(), ["activate 1"]);
 }

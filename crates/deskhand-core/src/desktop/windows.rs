@@ -100,6 +100,13 @@ pub trait Windows: Send + Sync {
     /// `WindowGone`, `NotSupported`, and those of [`Windows::list`].
     async fn activate(&self, window: WindowId) -> Result<(), PortError>;
 
+    /// Asks the window's application to close it, as the close button does; it may ask the person first. `false`: the
+    /// window takes no such request.
+    ///
+    /// # Errors
+    /// `WindowGone`, and those of [`Windows::list`].
+    async fn close(&self, window: WindowId) -> Result<bool, PortError>;
+
     /// A number that grows whenever a top-level window appears, disappears, moves, is restacked, retitled or focused.
     /// Used to wait without polling; connects on the first call.
     ///

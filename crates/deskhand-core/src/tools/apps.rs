@@ -258,7 +258,7 @@ pub(super) struct KillArguments {
     pid: Option<u32>,
     /// Application by name or desktop id, instead of a process.
     app: Option<String>,
-    /// Kill it if it does not end when asked; unsaved work is lost.
+    /// Kill it; unsaved work is lost.
     force: Option<bool>,
 }
 
@@ -294,7 +294,8 @@ pub(super) struct KillApp;
 impl Tool for KillApp {
     const SPEC: Spec = Spec {
         name: "kill_app",
-        description: "End an application: asks it to, and with `force` kills it if it stays.",
+        description: "End an application: closes its windows as a person would, and says if it stays to ask something. With \
+                      `force` it is killed, and unsaved work is lost.",
         surface: Surface::Control,
         queue: Some(StepKind::Act),
         destructive: true,
@@ -316,19 +317,82 @@ impl Tool for KillApp {
     async fn run(arguments: KillArguments, context: Context) -> Result<EndedProcesses> {
         let apps = &context.desktop().apps;
         let force = arguments.force.unwrap_or(false);
-        context
+        let (pids, closed) = context
             .act(async {
                 let pids = match (arguments.pid, &arguments.app) {
                     (Some(pid), _) => vec![pid],
                     (None, app) => resolve(apps.running().await?, app.as_deref().unwrap_or_default())?,
                 };
+                let closed = if force { HashSet::new() } else { close_windows(&context, &pids).await? };
+                Ok((pids, closed))
+            })
+            .await?;
+        await_closed(&context, &closed).await?;
+        context
+            .act(async {
+                let asking = windows_of(&context, &closed).await?;
                 let mut ended = Vec::new();
                 for pid in pids {
-                    ended.push(EndedProcess { pid, result: apps.end(pid, force).await? });
+                    let result = if asking.iter().any(|window| window.pid == Some(pid)) {
+                        Ended::StillRunning
+                    } else {
+                        match apps.end(pid, force).await {
+                            // It went with its windows.
+                            Err(PortError::AppGone(_)) if closed.contains(&pid) => Ended::Exited,
+                            result => result?,
+                        }
+                    };
+                    ended.push(EndedProcess { pid, result });
                 }
                 Ok(EndedProcesses { ended })
             })
             .await
+    }
+}
+
+/// How long an application may take to close its windows before it counts as asking something.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+/// Asks the windows of these processes to close, as a person would; answers the processes that have such windows.
+async fn close_windows(context: &Context, pids: &[u32]) -> Result<HashSet<u32>> {
+    let windows = &context.desktop().windows;
+    let mut asked = HashSet::new();
+    for window in windows.list().await?.into_iter().rev() {
+        let Some(pid) = window.pid.filter(|pid| pids.contains(pid)) else { continue };
+        let is_own = matches!(window.kind, WindowKind::Normal | WindowKind::Dialog);
+        match windows.close(window.id).await {
+            Ok(true) if is_own => {
+                asked.insert(pid);
+            }
+            // It may have closed with another one.
+            Ok(_) | Err(PortError::WindowGone(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(asked)
+}
+
+async fn windows_of(context: &Context, pids: &HashSet<u32>) -> Result<Vec<Window>> {
+    let mut windows = context.desktop().windows.list().await?;
+    windows.retain(|window| window.pid.is_some_and(|pid| pids.contains(&pid)));
+    Ok(windows)
+}
+
+/// Waits until these processes show no window any more, a bounded time.
+async fn await_closed(context: &Context, pids: &HashSet<u32>) -> Result<()> {
+    let mut changes = context.desktop().windows.changes().await?;
+    let deadline = tokio::time::Instant::now() + CLOSE_WAIT;
+    loop {
+        changes.borrow_and_update();
+        let open = context.read(windows_of(context, pids)).await?;
+        if open.is_empty() || tokio::time::Instant::now() >= deadline {
+            return Ok(());
+        }
+        tokio::select! {
+            alive = changes.changed() => if alive.is_err() { return Err(PortError::DesktopLost.into()) },
+            () = context.stop().cancelled() => return Err(context.stopped()),
+            () = tokio::time::sleep_until(deadline) => {}
+        }
     }
 }
 

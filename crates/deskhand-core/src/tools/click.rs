@@ -253,6 +253,13 @@ const CHASES: usize = 4;
 async fn point_at(context: &Context, element: &Element, details: &Details) -> Result<Point> {
     let mut at = element.press_point(details)?;
     for _ in 0..CHASES {
+        if !target::is_on_display(context, at).await? {
+            let message = format!(
+                "{} lies beyond every display; nothing was clicked; move the window",
+                element.describe()
+            );
+            return Err(Error::new(Code::NotSupported, message));
+        }
         target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
         context.desktop().pointer.move_to(at).await?;
         let now = element.press_point(&element.details(context, 0, false).await?)?;

@@ -390,6 +390,11 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
 
 fn from_picture(context: &Context, window: Option<&Window>, x: f64, y: f64) -> Result<Point> {
     let of = window.map_or(PictureOf::Desktop, |window| PictureOf::Window(window.id));
+    if let (PictureOf::Desktop, Some(PictureOf::Window(id))) = (of, context.session().newest_picture()) {
+        let message =
+            format!("missing; the newest picture shows window {id}, so a point of it needs that `window_id`");
+        return Err(Error::argument("window_id", message));
+    }
     let picture = context.session().picture(of).ok_or_else(|| {
         Error::argument("space", "this session was given no picture of it yet, so image points mean nothing")
     })?;
@@ -420,6 +425,11 @@ async fn within_popup(context: &Context, window: &Window, at: Point) -> Result<b
 pub(crate) fn belongs(popup: &Window, window: &Window) -> bool {
     popup.parent == Some(window.id)
         || (popup.parent.is_none() && popup.pid.is_some() && popup.pid == window.pid)
+}
+
+/// Whether some display shows the point.
+pub(crate) async fn is_on_display(context: &Context, at: Point) -> Result<bool> {
+    Ok(context.desktop().screen.displays().await?.iter().any(|display| display.frame.contains(at)))
 }
 
 async fn on_desktop(context: &Context, at: Point) -> Result<()> {

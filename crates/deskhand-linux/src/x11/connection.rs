@@ -22,6 +22,7 @@ x11rb::atom_manager! {
     pub(super) Atoms: AtomsCookie {
         UTF8_STRING,
         WM_CLIENT_MACHINE,
+        WM_DELETE_WINDOW,
         WM_PROTOCOLS,
         WM_STATE,
         _GTK_FRAME_EXTENTS,

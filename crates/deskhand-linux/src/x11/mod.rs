@@ -209,6 +209,14 @@ impl Windows for X11 {
         Ok(())
     }
 
+    async fn close(&self, window: WindowId) -> Result<bool, PortError> {
+        let ask = move |desk: &mut Desk, _: &_, _: &_| {
+            let listing = desk.list()?;
+            windows::close::ask(&desk.link, &listing, window)
+        };
+        self.desk.run(&Stop::new(), false, ask).await.map_err(|error| self.seen.judge(error))
+    }
+
     async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {
         let environment = self.source.get().await?;
         let mut watcher = self.watcher.lock().await;

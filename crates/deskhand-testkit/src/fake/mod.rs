@@ -239,6 +239,24 @@ impl Windows for FakeDesktop {
         Ok(())
     }
 
+    async fn close(&self, id: WindowId) -> Result<bool, PortError> {
+        {
+            let mut state = self.lock();
+            let place = state.windows.iter().position(|window| window.window.id == id);
+            let place = place.ok_or(PortError::WindowGone(id))?;
+            state.journal.push(format!("close {id}"));
+            let window = state.windows[place].window.clone();
+            // A star says that there is something to save, which programs ask about.
+            if window.title.starts_with('*') {
+                state.open("Save changes?", window.pid.unwrap_or(0));
+            } else {
+                state.windows.remove(place);
+            }
+        }
+        self.windows_changed.send_modify(|number| *number += 1);
+        Ok(true)
+    }
+
     async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {
         Ok(self.windows_changed.subscribe())
     }
@@ -314,6 +332,7 @@ impl Apps for FakeDesktop {
     }
 
     async fn end(&self, pid: u32, force: bool) -> Result<Ended, PortError> {
+        self.lock().journal.push(format!("end {pid}{}", if force { " by force" } else { "" }));
         self.lock().windows.retain(|window| window.window.pid != Some(pid));
         self.windows_changed.send_modify(|number| *number += 1);
         Ok(if force { Ended::Killed } else { Ended::Exited })

@@ -2,6 +2,7 @@
 
 pub(super) mod activate;
 pub(super) mod changes;
+pub(super) mod close;
 pub(super) mod frame;
 pub(super) mod hit;
 pub(super) mod listing;
