@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import shlex
 import statistics
 import sys
@@ -159,17 +160,39 @@ class Bench:
 
         return row
 
+    def check_box(self):
+        """A window with a check box, whose state shows that it was clicked, and the middle of the box on the screen."""
+        window = self.fixture("gtk3", "widgets", "Boxes", at="700,100", size="300,600")
+        with Client(self.desktop) as client:
+            answer = client.call("get_window_state", window_id=window["window_id"], capture_mode="ax", frames=True)
+        line = next(element.line for element in answer.elements if element.name == "Send news")
+        x, y, width, height = (int(number) for number in re.search(r"@(-?\d+),(-?\d+) (\d+)x(\d+)", line).groups())
+        return window, (x + width // 2, y + height // 2)
+
     def click_point(self, server):
-        window = self.fixture("gtk3", "solid", "Plain", at="700,500", size="300,200")
+        window, (x, y) = self.check_box()
         with server.connect() as client:
             for _ in range(15):
-                yield server.call(client, "click", window, x=100, y=100, space="window")[:2]
+                yield server.call(client, "click", window, x=x, y=y, space="screen")[:2]
 
     def click_element(self, server):
-        window = self.fixture("gtk3", "grid", "Grid", at="700,100", size="300,200")
+        window, _ = self.check_box()
         with server.connect() as client:
             answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
-            button = next(element for element in answer.elements if element.name == "R1C1")
+            box = next((element for element in answer.elements if element.name == "Send news"), None)
+            if box is None:
+                raise NotOffered("its tree is no outline that this benchmark can read")
+            for _ in range(15):
+                yield server.call(client, "click", window, element_index=box.index)[:2]
+
+    def click_unseen(self, server):
+        """A button that changes nothing that could be read back."""
+        window = self.fixture("gtk3", "grid", "Grid", at="300,500", size="300,200")
+        with server.connect() as client:
+            answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
+            button = next((element for element in answer.elements if element.name == "R1C1"), None)
+            if button is None:
+                raise NotOffered("its tree is no outline that this benchmark can read")
             for _ in range(15):
                 yield server.call(client, "click", window, element_index=button.index)[:2]
 
@@ -178,7 +201,9 @@ class Bench:
             window = self.fixture("gtk3", "pad", "Pad", at="100,500", size="400,200")
             with server.connect() as client:
                 answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
-                field = next(element for element in answer.elements if element.role in ("text", "entry"))
+                field = next((element for element in answer.elements if element.role in ("text", "entry")), None)
+                if field is None:
+                    raise NotOffered("its tree is no outline that this benchmark can read")
                 for _ in range(8):
                     yield server.call(
                         client, "type_text", window, element_index=field.index, text=HUNDRED, delivery=delivery
@@ -188,7 +213,7 @@ class Bench:
 
     def eight_clients(self, server):
         """One value: the whole of it."""
-        window = self.fixture("gtk3", "grid", "Grid", at="700,100", size="300,200")
+        window = self.fixture("gtk3", "grid", "Grid", at="300,500", size="300,200")
         clients = [server.connect() for _ in range(8)]
         try:
             # Some servers take a tree of each session before they let it act.
@@ -253,6 +278,7 @@ class Bench:
         yield "picture of the desktop, JPEG", "20", self.picture("jpeg")
         yield "click at a point", "5 + hold", self.click_point
         yield "click on an element", "5", self.click_element
+        yield "click on a button without an effect", "", self.click_unseen
         yield "100 characters, auto", "", self.hundred_characters("auto")
         yield "100 characters, real keys", "", self.hundred_characters("foreground")
         yield "8 clients x 50 calls", "150 calls/s", self.eight_clients
@@ -260,12 +286,12 @@ class Bench:
 
     def run(self):
         headings = "".join(f" {server.name[:14]:>14} {'p95':>8} {'bytes':>9}" for server in self.servers)
-        print(f"{'work':<34} {'bar':>12}{headings}", flush=True)
+        print(f"{'work':<38} {'bar':>12}{headings}", flush=True)
         for name, bar, row in self.rows():
             if self.options.only and not any(word in name for word in self.options.only):
                 continue
             self.remarks = []
-            line = f"{name:<34} {bar:>12}"
+            line = f"{name:<38} {bar:>12}"
             for server in self.servers:
                 try:
                     values = list(row(server))
