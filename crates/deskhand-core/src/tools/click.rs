@@ -98,8 +98,11 @@ pub(super) struct Done {
 impl Done {
     /// An element was clicked.
     fn on(element: Element, route: Route, point: Option<Point>, observer: Observer) -> Self {
+        // The buttons of a dialogue close it, in their own time.
+        let closes = element.window.kind == WindowKind::Dialog && element.role().contains("button");
+        let expectation = if closes { Expectation::Certain } else { Expectation::Possible };
         let window = Some(element.window.clone());
-        Self { route, point, observer, element: Some(element), window, expectation: Expectation::Possible }
+        Self { route, point, observer, element: Some(element), window, expectation }
     }
 }
 
@@ -114,7 +117,7 @@ async fn deliver(arguments: &Arguments, context: &Context) -> Result<Done> {
 }
 
 async fn click_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Done> {
-    element.require_enabled()?;
+    element.require_enabled(context).await?;
     let delivery = arguments.delivery.unwrap_or_default();
     if delivery != Delivery::Foreground && !arguments.needs_pointer() {
         let mut observer = observe(context, &element).await;
@@ -272,6 +275,28 @@ async fn point_at(context: &Context, element: &Element, details: &Details) -> Re
     Err(Error::new(Code::NotSupported, message))
 }
 
+/// Raises a window that keys are meant for, and gives it the focus.
+pub(super) async fn focus_window(context: &Context, window: &Window) -> Result<()> {
+    if window.kind == WindowKind::Popup {
+        return Ok(());
+    }
+    let windows = &context.desktop().windows;
+    let error = match windows.activate(window.id).await {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    if let PortError::NotSupported(why) = &error {
+        let list = windows.list().await?;
+        let is_dialog = |other: &&Window| other.parent == Some(window.id) && other.kind == WindowKind::Dialog;
+        if let Some(dialog) = list.iter().find(is_dialog) {
+            let message =
+                format!("{why}: its dialogue, {}, is open and takes the input; use that", name_of(dialog));
+            return Err(Error::new(Code::NotSupported, message));
+        }
+    }
+    Err(error.into())
+}
+
 /// Raises a window, unless that would close what is clicked.
 async fn raise(context: &Context, window: &Window, in_popup: bool) -> Result<()> {
     if in_popup || window.kind == WindowKind::Popup {
@@ -366,7 +391,7 @@ async fn click_place_in_background(
     let snapshot =
         Snapshot { id: String::new(), window: window.clone(), nodes: vec![node.clone()], seen: false };
     let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node, acting: None };
-    element.require_enabled()?;
+    element.require_enabled(context).await?;
     let observer = observe(context, &element).await;
     match without_pointer(context, &element, Delivery::Background).await? {
         Some(route) => Ok(Done {

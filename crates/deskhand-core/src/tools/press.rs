@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Spec, Surface, Tool};
-use crate::desktop::{Chord, WindowId, WindowKind};
+use super::{Spec, Surface, Tool, click};
+use crate::desktop::{Chord, WindowId};
 use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
 use crate::engine::Context;
 use crate::error::Result;
@@ -62,9 +62,7 @@ async fn run(press: Press, context: Context) -> Result<EffectReport> {
             let window = match press.window {
                 Some(id) => {
                     let window = context.window(id).await?;
-                    if window.kind != WindowKind::Popup {
-                        context.desktop().windows.activate(id).await?;
-                    }
+                    click::focus_window(&context, &window).await?;
                     Some(window)
                 }
                 None => context.desktop().windows.list().await?.into_iter().find(|window| window.focused),

@@ -65,7 +65,7 @@ impl Tool for PerformSecondaryAction {
         let (mut observer, element, claimed) = context
             .act(async {
                 let element = target::element(&context, &arguments.aim()).await?;
-                element.require_enabled()?;
+                element.require_enabled(&context).await?;
                 let details = element.details(&context, 0, true).await?;
                 let wanted = arguments.action.trim().to_lowercase();
                 let action =

@@ -101,7 +101,7 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
     context
         .act(async {
             let element = target::element(&context, &arguments.aim()).await?;
-            element.require_enabled()?;
+            element.require_enabled(&context).await?;
             let role = element.role().to_owned();
             let holds_flag = element.node.states.has(State::Checkable) || is_check_cell(&element);
             if is_toggle(&role) || (holds_flag && arguments.value.flag().is_some()) {

@@ -10,6 +10,7 @@ use crate::activity::Acting;
 use crate::desktop::{
     Details, ElementId, Node, PortError, State, TreeNote, TreeRequest, Window, WindowId, WindowKind,
 };
+use crate::effect::{EFFECT_WAIT, Patience};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
@@ -163,14 +164,21 @@ impl Element {
         }
     }
 
-    /// Refuses an element that a person could not use either.
-    pub(crate) fn require_enabled(&self) -> Result<()> {
-        let usable = self.node.states.has(State::Enabled) || self.node.states.has(State::Sensitive);
-        let read_only = self.node.states.has(State::ReadOnly) && is_text_input(self.role());
-        if usable || read_only || !is_interactive(self.role()) {
-            return Ok(());
+    /// Refuses an element that a person could not use either. One that is about to be enabled is waited for: a dialogue's
+    /// button follows its field.
+    pub(crate) async fn require_enabled(&self, context: &Context) -> Result<()> {
+        let refused = match refuse_disabled(self, &self.node) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let mut patience = Patience::start(context, EFFECT_WAIT).await?;
+        while patience.another_look(context).await {
+            let now = context.desktop().accessibility.probe(self.id()).await?;
+            if refuse_disabled(self, &now).is_ok() {
+                return Ok(());
+            }
         }
-        Err(Error::new(Code::NotSupported, format!("{} is disabled; nothing was done", self.describe())))
+        Err(refused)
     }
 
     /// Its details, read now. `None` if it does not answer.
@@ -238,6 +246,15 @@ impl Element {
         let before = nodes[..self.index as usize].iter().filter(|node| node.parent == Some(parent)).count();
         Some((nodes[parent as usize].id.clone(), u32::try_from(before).ok()?))
     }
+}
+
+fn refuse_disabled(element: &Element, now: &Node) -> Result<()> {
+    let usable = now.states.has(State::Enabled) || now.states.has(State::Sensitive);
+    let read_only = now.states.has(State::ReadOnly) && is_text_input(&now.role);
+    if usable || read_only || !is_interactive(&now.role) {
+        return Ok(());
+    }
+    Err(Error::new(Code::NotSupported, format!("{} is disabled; nothing was done", element.describe())))
 }
 
 /// Finds the element that `aim` names, and makes sure that it still is the one that the snapshot showed.
@@ -312,6 +329,19 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
     if found.iter().any(is_named) {
         found.retain(is_named);
     }
+    // The label in a button is the button.
+    let is_in_a_match = |mut place: u32| {
+        while let Some(parent) = tree.nodes[place as usize].parent {
+            if found.contains(&parent) && is_interactive(&tree.nodes[parent as usize].role) {
+                return true;
+            }
+            place = parent;
+        }
+        false
+    };
+    let stands_alone =
+        |place: &u32| is_interactive(&tree.nodes[*place as usize].role) || !is_in_a_match(*place);
+    let found: Vec<u32> = found.iter().copied().filter(stands_alone).collect();
     let elements = tree.nodes.len();
     let snapshot =
         context.session().keep(|id| Snapshot { id, window: window.clone(), nodes: tree.nodes, seen: false });

@@ -6,12 +6,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::click::{focus_element, name_of};
+use super::click::{focus_element, focus_window, name_of};
 use super::target::{self, Aim, Element, QueryArgument};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
-    Chord, Delivered, Details, Key, Modifier, PortError, State, Text, TreeNote, TreeRequest, Window,
-    WindowId, WindowKind,
+    Chord, Delivered, Details, Key, Modifier, PortError, State, Text, TreeNote, TreeRequest, Window, WindowId,
 };
 use crate::effect::{Delivery, Effect, EffectReport, Patience, Route};
 use crate::engine::Context;
@@ -127,7 +126,7 @@ pub(super) async fn into_element_whole(
 }
 
 async fn into_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Written> {
-    element.require_enabled()?;
+    element.require_enabled(context).await?;
     let delivery = arguments.delivery.unwrap_or_default();
     if delivery != Delivery::Foreground {
         match through_accessibility(context, arguments, &element).await? {
@@ -279,9 +278,7 @@ async fn into_focus(context: &Context, arguments: &Arguments) -> Result<Written>
         })?;
         return into_element(context, arguments, element).await;
     }
-    if window.kind != WindowKind::Popup {
-        context.desktop().windows.activate(window.id).await?;
-    }
+    focus_window(context, &window).await?;
     let (element, silent) = focused_element(context, &window).await?;
     let before = match &element {
         Some(element) => read_text(context, element).await?,

@@ -117,7 +117,7 @@ impl Reader<'_> {
             }
         };
         let caret = known(caret)?.and_then(|caret| usize::try_from(caret).ok());
-        Ok(Some(Text { content, length, caret, selections: selections? }))
+        Ok(Some(in_characters(Text { content, length, caret, selections: selections? })))
     }
 
     /// The text of a spreadsheet cell, in one question: there are hundreds of them, and they are short.
@@ -161,6 +161,31 @@ impl Reader<'_> {
     }
 }
 
+/// Qt and Gecko count in units of UTF-16; we count in characters. Gecko also fills up with U+FEFF what it takes for missing.
+/// Told from the whole text; of a longer one the beginning says too little.
+fn in_characters(mut text: Text) -> Text {
+    let characters = text.content.chars().count();
+    if text.length == characters && text.content.ends_with('\u{feff}') {
+        let real = text.content.trim_end_matches('\u{feff}');
+        if real.encode_utf16().count() == text.length {
+            text.content.truncate(real.len());
+        }
+    }
+    if text.length == text.content.chars().count() || text.length != text.content.encode_utf16().count() {
+        return text;
+    }
+    let content = std::mem::take(&mut text.content);
+    let starts =
+        || content.chars().scan(0, |units, c| Some(std::mem::replace(units, *units + c.len_utf16())));
+    let character = |unit: usize| starts().take_while(|start| *start < unit).count();
+    text.length = content.chars().count();
+    text.caret = text.caret.map(character);
+    for (start, end) in &mut text.selections {
+        (*start, *end) = (character(*start), character(*end));
+    }
+    Text { content, ..text }
+}
+
 /// An element may lack what it says that it has; silence is an error.
 fn known<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match answer {
@@ -187,4 +212,23 @@ fn has_own_text(facts: &Facts, toolkit: Toolkit) -> bool {
             role::TABLE_CELL | role::PARAGRAPH => toolkit == Toolkit::LibreOffice,
             _ => false,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_counted_in_characters() {
+        let qt = Text { content: "a😀b".into(), length: 4, caret: Some(3), selections: vec![(1, 3)] };
+        let counted = Text { content: "a😀b".into(), length: 3, caret: Some(2), selections: vec![(1, 2)] };
+        assert_eq!(in_characters(qt), counted);
+        let gecko = Text { content: "漢😀\u{feff}".into(), length: 3, caret: Some(3), selections: vec![] };
+        let counted = Text { content: "漢😀".into(), length: 2, caret: Some(2), selections: vec![] };
+        assert_eq!(in_characters(gecko), counted);
+        let plain = Text { content: "漢\u{feff}".into(), length: 2, caret: Some(2), selections: vec![] };
+        assert_eq!(in_characters(plain.clone()), plain);
+        let cut = Text { content: "😀😀".into(), length: 900, caret: Some(7), selections: vec![] };
+        assert_eq!(in_characters(cut.clone()), cut);
+    }
 }

@@ -402,6 +402,12 @@ impl Mirror {
         if let What::ChildRemoved(Some(child)) = what {
             return self.child_removed(source, child);
         }
+        if matches!(what, What::State(name, true) if name == "focused") {
+            // Gecko does not say which object lost the focus, and an application has one.
+            for entry in self.entries.values_mut() {
+                entry.facts.states.set("focused", false);
+            }
+        }
         let Some(entry) = self.entries.get_mut(source) else { return };
         match what {
             What::Name(Some(name)) => entry.facts.name.clone_from(name),
