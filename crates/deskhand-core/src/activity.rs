@@ -13,6 +13,8 @@ use crate::desktop::{Accessibility, Change, ChangeKind, ElementId};
 const MAX_ELEMENTS: usize = 2048;
 /// An element that changed by itself so shortly before an action may do so again: a clock, a progress bar.
 const RESTLESS: Duration = Duration::from_secs(3);
+/// Changes within so short a time are one.
+const BURST: Duration = Duration::from_millis(50);
 /// What changes so soon after our own action is ascribed to it.
 const OURS: Duration = Duration::from_secs(1);
 
@@ -22,10 +24,17 @@ pub(crate) struct Activity {
     state: Mutex<State>,
 }
 
+/// When an element changed by itself. Once is no habit: a program fills its window when it starts.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    last: Instant,
+    before: Option<Instant>,
+}
+
 #[derive(Debug, Default)]
 struct State {
     watching: bool,
-    changed: HashMap<ElementId, Instant>,
+    changed: HashMap<ElementId, Changed>,
     order: VecDeque<ElementId>,
     /// Per application: how many of our actions are under way, and when the last one ended.
     acted: HashMap<Arc<str>, (u32, Instant)>,
@@ -75,7 +84,12 @@ impl Activity {
 
     /// Whether `element` has been changing by itself.
     pub(crate) fn is_restless(&self, element: &ElementId) -> bool {
-        self.lock().changed.get(element).is_some_and(|changed| changed.elapsed() < RESTLESS)
+        let state = self.lock();
+        state
+            .changed
+            .get(element)
+            .and_then(|changed| changed.before)
+            .is_some_and(|at| at.elapsed() < RESTLESS)
     }
 
     fn note(&self, change: Change) {
@@ -87,13 +101,19 @@ impl Activity {
         if state.acted.get(&change.element.owner).is_some_and(ours) {
             return;
         }
-        if state.changed.insert(change.element.clone(), Instant::now()).is_none() {
-            state.order.push_back(change.element);
-            if state.order.len() > MAX_ELEMENTS
-                && let Some(oldest) = state.order.pop_front()
-            {
-                state.changed.remove(&oldest);
+        let now = Instant::now();
+        if let Some(changed) = state.changed.get_mut(&change.element) {
+            if now - changed.last >= BURST {
+                *changed = Changed { before: Some(changed.last), last: now };
             }
+            return;
+        }
+        state.changed.insert(change.element.clone(), Changed { before: None, last: now });
+        state.order.push_back(change.element);
+        if state.order.len() > MAX_ELEMENTS
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.changed.remove(&oldest);
         }
     }
 

@@ -193,6 +193,9 @@ impl Tool for LaunchApp {
 /// How often a launched process is looked at while it shows no window: its end is not an event of the display.
 const EXIT_LOOK: Duration = Duration::from_millis(200);
 
+/// How long the window of an instance that runs already is awaited before its open windows are answered.
+const HAND_OVER_WAIT: Duration = Duration::from_secs(1);
+
 async fn await_window(
     context: &Context,
     started: &mut Started,
@@ -202,11 +205,15 @@ async fn await_window(
 ) -> Result<()> {
     let desktop = context.desktop();
     let deadline = tokio::time::Instant::now() + wait;
+    let mut handed_over = None;
     loop {
         changes.borrow_and_update();
         let list = context.read(async { Ok(desktop.windows.list().await?) }).await?;
         let exited = desktop.apps.exited(started.pid).await;
         let mut others = Vec::new();
+        let name = started.name.to_lowercase();
+        let is_same = |window: &&Window| before.contains(&window.id) && window.app.to_lowercase() == name;
+        let same_app: Vec<Window> = list.iter().filter(is_same).cloned().collect();
         for window in list.into_iter().filter(|window| !before.contains(&window.id)) {
             // A window that is being made has no size yet.
             let is_there = window.frame.width > 1 && window.frame.height > 1;
@@ -220,9 +227,17 @@ async fn await_window(
                 _ => others.push(window),
             }
         }
-        // A program that hands over to an instance that runs already ends at once, without an error.
+        // A program that hands over to an instance that runs already ends at once, without an error; that instance opens
+        // a window, or shows what it was given in one that is open.
         if started.windows.is_empty() && exited == Some(0) {
+            let since = *handed_over.get_or_insert_with(tokio::time::Instant::now);
             started.windows = others;
+            if started.windows.is_empty() && since.elapsed() >= HAND_OVER_WAIT {
+                started.windows = same_app;
+                if !started.windows.is_empty() {
+                    started.hint = Some("it was running already and opened no new window".to_owned());
+                }
+            }
         }
         if !started.windows.is_empty() {
             return Ok(());
