@@ -278,7 +278,8 @@ async fn read_tree(context: &Context, arguments: &Arguments, state: &mut WindowS
     state.shown = outline.shown;
     state.left_out = selection.left_out;
     state.hidden = selection.hidden;
-    state.truncated |= selection.left_out > 0;
+    // What is not on the screen counts as left out where it would not fit either: a long list, not a closed menu.
+    state.truncated |= selection.left_out > 0 || selection.hidden + outline.shown > state.limit;
     let window = state.window.clone();
     let snapshot = context.session().keep(|id| Snapshot { id, window, nodes, seen: true });
     state.snapshot_id = Some(snapshot.id.clone());
