@@ -239,6 +239,19 @@ impl Mirror {
         }
     }
 
+    /// Objects without a name, of roles that have one, must be asked anew: Gecko makes up names late and does not announce
+    /// them.
+    pub(super) fn doubt_nameless(&mut self, root: &ElementId, is_named: impl Fn(u32) -> bool) {
+        for id in self.reachable(root, usize::MAX) {
+            if let Some(entry) = self.entries.get_mut(&id)
+                && entry.facts.name.is_empty()
+                && is_named(entry.facts.role)
+            {
+                entry.doubtful = true;
+            }
+        }
+    }
+
     /// Facts of the objects that are shown must be asked anew: this application does not announce all changes.
     pub(super) fn doubt_shown(&mut self, root: &ElementId) {
         for id in self.shown(root) {

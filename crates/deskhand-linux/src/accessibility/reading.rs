@@ -147,6 +147,9 @@ impl Reading<'_> {
                 return Ok(0);
             }
         }
+        if toolkit == Toolkit::Gecko {
+            app.memory().mirror.doubt_nameless(root, wire::role::is_usually_named);
+        }
         if touched {
             self.app_changed(app, root, toolkit, size).await?;
         } else if toolkit == Toolkit::Gtk3 {

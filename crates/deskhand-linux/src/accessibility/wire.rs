@@ -211,6 +211,37 @@ pub(super) mod role {
     pub(crate) const ENTRY: u32 = 79;
     pub(crate) const DOCUMENT_TEXT: u32 = 94;
     pub(crate) const DOCUMENT_WEB: u32 = 95;
+
+    const CHECK_BOX: u32 = 7;
+    const HEADING: u32 = 83;
+    const IMAGE: u32 = 27;
+    const LINK: u32 = 88;
+    const LIST_ITEM: u32 = 32;
+    const PUSH_BUTTON: u32 = 43;
+    const RADIO_BUTTON: u32 = 44;
+    const SLIDER: u32 = 51;
+    const TOGGLE_BUTTON: u32 = 62;
+
+    /// Roles whose objects have a name in nearly every case.
+    pub(crate) fn is_usually_named(role: u32) -> bool {
+        const NAMED: [u32; 14] = [
+            CHECK_BOX,
+            COMBO_BOX,
+            ENTRY,
+            HEADING,
+            IMAGE,
+            LABEL,
+            LINK,
+            LIST_ITEM,
+            PASSWORD_TEXT,
+            PUSH_BUTTON,
+            RADIO_BUTTON,
+            SLIDER,
+            SPIN_BUTTON,
+            TOGGLE_BUTTON,
+        ];
+        NAMED.contains(&role)
+    }
 }
 
 /// The role's name in AT-SPI's words.
