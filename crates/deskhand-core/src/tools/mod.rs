@@ -7,6 +7,7 @@ mod config;
 mod cursor;
 mod desktop_state;
 mod health;
+mod judge;
 mod press;
 mod schema;
 mod screenshot;
