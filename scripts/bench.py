@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from stage import processes
-from stage.application import Fixture, calc, chromium
+from stage.application import Fixture, calc, chromium, end_office
 from stage.client import Client
 from stage.desktop import PrivateDesktop
 
@@ -74,12 +74,15 @@ class Bench:
         self.folder = folder
         self.options = options
         self.found = {}
+        self.office = None
 
     # Applications are started once and found by our own list of windows, for all servers.
 
     def open(self, title, command, timeout=60):
         if title not in self.found:
-            self.desktop.start(command)
+            process = self.desktop.start(command)
+            if "soffice" in command:
+                self.office = process
             with Client(self.desktop) as client:
                 window = client.window(title=title, timeout=timeout)
                 # Let it finish drawing and publishing: the tree stands still over two readings.
@@ -336,7 +339,12 @@ def main():
             command = shlex.split(options.vs)
             servers.append(Server(Path(command[0]).name, desktop, command))
         print(json.dumps({"processors": os.cpu_count(), "load": os.getloadavg()[0], "size": options.size}))
-        Bench(desktop, servers, Path(folder), options).run()
+        bench = Bench(desktop, servers, Path(folder), options)
+        try:
+            bench.run()
+        finally:
+            if bench.office is not None:
+                end_office(desktop, bench.office)
     if PrivateDesktop.outlived:
         sys.exit(f"left behind: {PrivateDesktop.outlived}")
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from stage import processes, reference
-from stage.application import calc
+from stage.application import calc, end_office
 
 # The bar for one reading of an empty sheet.
 TREE_SECONDS = 1.0
@@ -17,9 +17,7 @@ GROWTH_BYTES = 50_000_000
 def office(desktop, tmp_path_factory):
     process = desktop.start(calc(tmp_path_factory.mktemp("office")))
     yield process
-    for pid in processes.descendants(process.pid):
-        processes.command(pid)
-    processes.end(process, grace=5)
+    end_office(desktop, process)
 
 
 def sheet_window(client):

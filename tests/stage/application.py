@@ -4,6 +4,7 @@ import json
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 from . import processes
 from .program import FIXTURES, SYSTEM_PYTHON
@@ -115,8 +116,26 @@ def firefox(folder, url):
 
 
 def calc(folder):
-    """Command line of a LibreOffice Calc that cannot take the machine's memory, with a profile in `folder`."""
+    """Command line of a LibreOffice Calc that cannot take the machine's memory, with its profile in `folder`."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
     return [
         "prlimit", "--as=8000000000", "soffice", "--calc", "--norestore", "--nologo", "--nofirststartwizard",
         f"-env:UserInstallation=file://{folder}",
     ]
+
+
+def end_office(desktop, process):
+    """Ends an office program. Killed, it leaves its socket among the temporary files of everybody."""
+    sockets = [
+        path
+        for pid, command in processes.marked(desktop.mark).items()
+        if "soffice.bin" in command
+        for path in processes.socket_paths(pid)
+        if "OSL_PIPE" in path
+    ]
+    processes.end(process)
+    for pid, command in processes.marked(desktop.mark).items():
+        if "soffice.bin" in command:
+            processes.kill(pid)
+    for path in sockets:
+        Path(path).unlink(missing_ok=True)

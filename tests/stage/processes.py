@@ -140,12 +140,28 @@ def end(process, grace=3.0):
                 pass
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def kill_marked(mark):
     """Kills what still carries the mark (each by its id); returns what that was."""
     left = marked(mark)
     for pid in left:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill(pid)
     return left
+
+
+def socket_paths(pid):
+    """Files of the sockets that a process holds."""
+    held = set()
+    try:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            held.add(os.readlink(entry).removeprefix("socket:[").removesuffix("]"))
+    except OSError:
+        pass
+    lines = (line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return [fields[7] for fields in lines if len(fields) > 7 and fields[6] in held and fields[7].startswith("/")]
