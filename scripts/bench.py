@@ -252,11 +252,12 @@ class Bench:
             server.call(client, "get_window_state", self.window("Mousepad"), capture_mode="ax")
             time.sleep(2)
             ours = [client.pid, *processes.descendants(client.pid)]
-            before = {pid: used(pid) for pid in ours}
+            before = used(ours)
             time.sleep(self.options.idle_seconds)
-            after = {pid: used(pid) for pid in ours}
-            cpu = sum(after[pid][0] - before[pid][0] for pid in ours)
-            wakes = sum(after[pid][1] - before[pid][1] for pid in ours)
+            after = used(ours)
+            # A thread of a pool may end meanwhile, and is then left out.
+            cpu = sum(after[thread][0] - before.get(thread, (0, 0))[0] for thread in after)
+            wakes = sum(after[thread][1] - before.get(thread, (0, 0))[1] for thread in after)
             resident = sum(processes.resident_bytes(pid) for pid in ours)
             self.remark(
                 server,
@@ -311,18 +312,19 @@ class Bench:
                 print(f"    {remark}", flush=True)
 
 
-def used(pid):
-    """CPU seconds and voluntary context switches of all threads of a process."""
-    cpu, wakes = 0.0, 0
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            cpu += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-            status = (task / "status").read_text()
-            wakes += int(status.partition("voluntary_ctxt_switches:")[2].split()[0])
-    except (OSError, IndexError):
-        pass
-    return cpu, wakes
+def used(pids):
+    """CPU seconds and voluntary context switches of each thread of the processes."""
+    threads = {}
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").glob("*"):
+            try:
+                fields = (task / "stat").read_text().rpartition(")")[2].split()
+                status = (task / "status").read_text()
+            except OSError:
+                continue
+            cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            threads[task.name] = cpu, int(status.partition("voluntary_ctxt_switches:")[2].split()[0])
+    return threads
 
 
 def main():
