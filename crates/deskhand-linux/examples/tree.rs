@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deskhand_core::desktop::{
-    Accessibility, ElementId, State, Stop, TreeRequest, Window, WindowId, WindowKind,
+    Accessibility, DetailsRequest, ElementId, State, Stop, TreeRequest, Window, WindowId, WindowKind,
 };
 use deskhand_core::geometry::Rect;
 use deskhand_linux::accessibility::AtSpi;
@@ -54,7 +54,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map(|node| node.id.clone())
             .take(300)
             .collect();
-        let details = atspi.details(&window, &shown, 200, false, &stop).await?;
+        let details = atspi
+            .details(&window, &shown, DetailsRequest { text_limit: 200, frames: true, actions: false }, &stop)
+            .await?;
         eprintln!(
             "round {round}: {} nodes in {read:?}, {} details until {:?} {:?} {:?}",
             tree.nodes.len(),

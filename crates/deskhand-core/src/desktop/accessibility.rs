@@ -146,7 +146,7 @@ pub struct Action {
 /// What costs a round trip of its own for each element, fetched for what is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
-    /// Visible frame in screen pixels; `None` where the toolkit gives no usable one.
+    /// Visible frame in screen pixels, where asked for; `None` where the toolkit gives no usable one.
     pub frame: Option<Rect>,
     /// Numeric value.
     pub value: Option<Value>,
@@ -154,6 +154,17 @@ pub struct Details {
     pub text: Option<Text>,
     /// Actions, where asked for.
     pub actions: Vec<Action>,
+}
+
+/// Which details to read. Each of them costs questions to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DetailsRequest {
+    /// At most so many characters of a text are fetched.
+    pub text_limit: usize,
+    /// Whether frames are wanted.
+    pub frames: bool,
+    /// Whether actions are wanted.
+    pub actions: bool,
 }
 
 /// What to read of a window's tree.
@@ -247,7 +258,7 @@ pub trait Accessibility: Send + Sync {
     async fn tree(&self, window: &Window, request: &TreeRequest, stop: &Stop) -> Result<Tree, PortError>;
 
     /// Reads details of elements of `window`, in the order asked, many at a time. `None` where the element is gone or did
-    /// not answer. `with_actions` asks for the actions as well.
+    /// not answer.
     ///
     /// # Errors
     /// `Unavailable`, `AppNotResponding` when nothing answered at all.
@@ -255,8 +266,7 @@ pub trait Accessibility: Send + Sync {
         &self,
         window: &Window,
         elements: &[ElementId],
-        text_limit: usize,
-        with_actions: bool,
+        request: DetailsRequest,
         stop: &Stop,
     ) -> Result<Vec<Option<Details>>, PortError>;
 

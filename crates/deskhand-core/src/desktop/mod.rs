@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 pub use accessibility::{
-    Accessibility, Action, Change, ChangeKind, Details, ElementId, Interfaces, Node, State, States, Text,
-    Tree, TreeNote, TreeRequest, Value,
+    Accessibility, Action, Change, ChangeKind, Details, DetailsRequest, ElementId, Interfaces, Node, State,
+    States, Text, Tree, TreeNote, TreeRequest, Value,
 };
 pub use apps::{Apps, Ended, InstalledApp, LaunchRequest, Launched, RunningApp};
 pub use input::{Button, Chord, Click, Delivered, Key, Keyboard, Modifier, Pointer};

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use crate::activity::Acting;
 use crate::desktop::{
-    Details, ElementId, Node, PortError, State, TreeNote, TreeRequest, Window, WindowId, WindowKind,
+    Details, DetailsRequest, ElementId, Node, PortError, State, TreeNote, TreeRequest, Window, WindowId,
+    WindowKind,
 };
 use crate::effect::{EFFECT_WAIT, Patience};
 use crate::engine::Context;
@@ -190,7 +191,8 @@ impl Element {
     ) -> Result<Details> {
         let ids = [self.id().clone()];
         let accessibility = &context.desktop().accessibility;
-        let details = accessibility.details(&self.window, &ids, text_limit, actions, context.stop()).await?;
+        let request = DetailsRequest { text_limit, frames: true, actions };
+        let details = accessibility.details(&self.window, &ids, request, context.stop()).await?;
         details.into_iter().next().flatten().ok_or_else(|| {
             if context.stop().is_cancelled() {
                 context.not_delivered()
@@ -298,7 +300,7 @@ pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
 }
 
 /// Characters of a text that a query looks through.
-const QUERY_TEXT: usize = 4000;
+pub(super) const QUERY_TEXT: usize = 4000;
 /// Candidates of an ambiguous query that are listed.
 const CANDIDATES: usize = 12;
 
@@ -313,7 +315,8 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
     let mut details = vec![None; places.len()];
     if query.needs_details() {
         let ids: Vec<_> = places.iter().map(|&place| tree.nodes[place as usize].id.clone()).collect();
-        details = accessibility.details(&window, &ids, QUERY_TEXT, false, context.stop()).await?;
+        let request = DetailsRequest { text_limit: QUERY_TEXT, frames: false, actions: false };
+        details = accessibility.details(&window, &ids, request, context.stop()).await?;
     }
     let matching = places.iter().zip(&details);
     let mut found: Vec<u32> = matching

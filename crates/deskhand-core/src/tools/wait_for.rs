@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
+use super::target::QUERY_TEXT;
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use super::{Reply, Spec, Surface, Tool, windows};
-use crate::desktop::{Change, Details, PortError, Tree, TreeRequest, Window, WindowId};
+use crate::desktop::{Change, Details, DetailsRequest, PortError, Tree, TreeRequest, Window, WindowId};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
@@ -322,7 +323,8 @@ async fn look_for_element(arguments: &Arguments, context: &Context) -> Result<Lo
     let mut details: Vec<Option<Details>> = vec![None; candidates.len()];
     if query.needs_details() {
         let ids: Vec<_> = candidates.iter().map(|node| node.id.clone()).collect();
-        details = context.desktop().accessibility.details(&window, &ids, 4000, false, context.stop()).await?;
+        let request = DetailsRequest { text_limit: QUERY_TEXT, frames: false, actions: false };
+        details = context.desktop().accessibility.details(&window, &ids, request, context.stop()).await?;
     }
     let found = candidates.iter().zip(&details).find(|(node, details)| query.matches(node, details.as_ref()));
     let name = |node: &crate::desktop::Node| format!("{} {}", spoken(&node.role), quote(&node.name, 80));

@@ -10,7 +10,8 @@ use super::screenshot::{self, Framing};
 use super::{Reply, Spec, Surface, Tool, windows};
 use crate::call::Image;
 use crate::desktop::{
-    CaptureTarget, Details, ElementId, Node, Tree, TreeNote, TreeRequest, Window, WindowId, WindowKind,
+    CaptureTarget, Details, DetailsRequest, ElementId, Node, Tree, TreeNote, TreeRequest, Window, WindowId,
+    WindowKind,
 };
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
@@ -264,16 +265,18 @@ async fn read_tree(context: &Context, arguments: &Arguments, state: &mut WindowS
         None => 0,
     };
     let children = Children::of(&nodes);
+    let frames = arguments.frames.unwrap_or(false);
     let mut details = HashMap::new();
     let wanted = match &arguments.query {
-        Some(text) => Some(matching(context, &state.window, &nodes, text, &mut details).await?),
+        Some(text) => Some(matching(context, &state.window, &nodes, text, frames, &mut details).await?),
         None => None,
     };
     let hidden = arguments.include_hidden.unwrap_or(false);
     let mut selection = select(&nodes, &children, root, state.limit, hidden, wanted.as_ref());
-    fetch_details(context, &state.window, &nodes, &selection.shown, true, &mut details).await?;
+    let request = DetailsRequest { text_limit: TEXT_LIMIT, frames, actions: true };
+    fetch_details(context, &state.window, &nodes, &selection.shown, request, &mut details).await?;
     drop_silent(&nodes, &mut selection, &details);
-    let outline = render(&nodes, &children, root, &selection, &details, arguments.frames.unwrap_or(false));
+    let outline = render(&nodes, &children, root, &selection, &details, frames);
     state.outline = outline.text;
     state.shown = outline.shown;
     state.left_out = selection.left_out;
@@ -304,6 +307,7 @@ async fn matching(
     window: &Window,
     nodes: &[Node],
     text: &str,
+    frames: bool,
     details: &mut HashMap<u32, Details>,
 ) -> Result<HashSet<u32>> {
     let query = Query { any: Some(text.to_owned()), ..Query::default() };
@@ -313,7 +317,8 @@ async fn matching(
         .map(|(place, _)| place)
         .take(QUERY_DETAILS)
         .collect();
-    fetch_details(context, window, nodes, &with_content, false, details).await?;
+    let request = DetailsRequest { text_limit: TEXT_LIMIT, frames, actions: false };
+    fetch_details(context, window, nodes, &with_content, request, details).await?;
     Ok((0u32..)
         .zip(nodes)
         .filter(|(place, node)| query.matches(node, details.get(place)))
@@ -326,12 +331,12 @@ async fn fetch_details(
     window: &Window,
     nodes: &[Node],
     places: &[u32],
-    with_actions: bool,
+    request: DetailsRequest,
     details: &mut HashMap<u32, Details>,
 ) -> Result<()> {
     let ids: Vec<ElementId> = places.iter().map(|&place| nodes[place as usize].id.clone()).collect();
     let accessibility = &context.desktop().accessibility;
-    match accessibility.details(window, &ids, TEXT_LIMIT, with_actions, context.stop()).await {
+    match accessibility.details(window, &ids, request, context.stop()).await {
         Ok(read) => {
             let known = places.iter().zip(read).filter_map(|(&place, read)| Some((place, read?)));
             details.extend(known);

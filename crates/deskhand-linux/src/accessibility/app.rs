@@ -109,6 +109,7 @@ pub(super) struct App {
     pub reading: tokio::sync::Mutex<()>,
     memory: Mutex<Memory>,
     woken: Mutex<HashSet<ElementId>>,
+    listening: OnceCell<()>,
     /// Wakes whoever waits for this application to publish something.
     pub published: Notify,
 }
@@ -120,7 +121,7 @@ pub(super) struct Memory {
     /// The mirror holds what the application published, and its events since.
     pub loaded: bool,
     /// The bulk answer lacks most of what there is: a browser's bridge lists what it had when somebody asked for events
-    /// first, which may have been before there was a page.
+    /// first, which may have been before there was this page.
     pub poor: bool,
     /// While a bulk answer is on its way: events, which apply to it if they came after it.
     arriving: Option<Vec<(Sequence, Event)>>,
@@ -171,6 +172,7 @@ impl App {
             reading: tokio::sync::Mutex::new(()),
             memory: Mutex::new(Memory::default()),
             woken: Mutex::new(HashSet::new()),
+            listening: OnceCell::new(),
             published: Notify::new(),
         }
     }
@@ -190,6 +192,30 @@ impl App {
     /// Remembers that the application did not answer.
     pub(super) fn set_frozen(&self) {
         self.frozen.store(true, Ordering::Relaxed);
+    }
+
+    /// Learns what the application is and makes it announce its changes. A browser is only made to when it is read, by
+    /// [`super::wake`].
+    pub(super) async fn meet(&self, bus: &Bus, until: Instant) {
+        match self.about(bus, until).await {
+            Ok(about) if about.toolkit == Toolkit::Chromium => {}
+            Ok(_) => self.listen(bus).await,
+            Err(_) => {} // whoever needs to know asks again
+        }
+    }
+
+    /// Makes the application announce its changes, if it does not yet. Without its events it is read all the same, and
+    /// asked again the next time.
+    pub(super) async fn listen(&self, bus: &Bus) {
+        let asked = self.listening.get_or_try_init(|| bus.register(&self.owner, ROUND_TRIP)).await;
+        if let Err(error) = asked {
+            tracing::debug!(app = %self.owner, %error, "the registry takes no registration");
+        }
+    }
+
+    /// Whether it was asked to announce its changes.
+    pub(super) fn is_listened_to(&self) -> bool {
+        self.listening.initialized()
     }
 
     /// Whether the window's tree has been asked to be built before; it has from now on.

@@ -39,7 +39,8 @@ pub(super) const ROOT: &str = "/org/a11y/atspi/accessible/root";
 const BUS: &str = "org.freedesktop.DBus";
 const BUS_PATH: &str = "/org/freedesktop/DBus";
 
-/// What the mirrors and waiting receivers live from. `object:` alone makes every toolkit emit all of its events.
+/// What the mirrors and waiting receivers live from. `object:` alone makes every toolkit emit all of its events. Asked of
+/// one application at a time, when it is first looked at: a browser must have a page by then (see [`super::wake`]).
 const EVENTS: [&str; 3] = ["object:", "window:", "document:"];
 const RULES: [&str; 5] = [
     "type='signal',interface='org.a11y.atspi.Event.Object'",
@@ -173,7 +174,7 @@ impl Bus {
         Self { outgoing, waiting, apps, changes, _end: closed.clone().drop_guard(), closed }
     }
 
-    /// Rules and registrations in one go; the bus handles them in order.
+    /// Rules in one go, and a question that starts the registry if it does not run yet.
     async fn subscribe(&self) -> Result<(), CallError> {
         let until = Instant::now() + SETUP;
         let mut replies = Vec::new();
@@ -181,6 +182,20 @@ impl Bus {
             let method = Method { owner: BUS, object: BUS_PATH, interface: BUS, member: "AddMatch" };
             replies.push(self.send(method, &(rule,))?);
         }
+        let ping =
+            Method { owner: REGISTRY, object: ROOT, interface: "org.freedesktop.DBus.Peer", member: "Ping" };
+        replies.push(self.send(ping, &())?);
+        for mut reply in replies {
+            reply.wait(until).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes `owner` announce its changes. When this returns the application has the news in its queue, before all that
+    /// it is asked from now on.
+    pub(super) async fn register(&self, owner: &str, limit: Duration) -> Result<(), CallError> {
+        let until = Instant::now() + limit;
+        let mut replies = Vec::new();
         for event in EVENTS {
             let method = Method {
                 owner: REGISTRY,
@@ -188,7 +203,7 @@ impl Bus {
                 interface: REGISTRY,
                 member: "RegisterEvent",
             };
-            replies.push(self.send(method, &(event, [""; 0].as_slice(), ""))?);
+            replies.push(self.send(method, &(event, [""; 0].as_slice(), owner))?);
         }
         for mut reply in replies {
             reply.wait(until).await?;

@@ -4,11 +4,11 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use zbus::zvariant::Type;
 
-use deskhand_core::desktop::{Action, Details, ElementId, State, Text, Value};
+use deskhand_core::desktop::{Action, Details, DetailsRequest, ElementId, State, Text, Value};
 
 use super::app::{App, Failure, Toolkit};
 use super::bus::Bus;
-use super::extents::{self, Shift, Space};
+use super::extents::{self, Place};
 use super::walk;
 use super::wire::{Facts, Interface, role};
 
@@ -22,14 +22,13 @@ const SELECTIONS: i32 = 16;
 const ACTIONS: usize = 32;
 
 /// What to read of elements of one window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reader<'a> {
     pub bus: &'a Bus,
     pub toolkit: Toolkit,
-    pub space: Space,
-    pub shift: Option<&'a Shift>,
-    pub text_limit: usize,
-    pub with_actions: bool,
+    /// Where extents are on the screen; `None` where frames are not asked for.
+    pub place: Option<Place>,
+    pub request: DetailsRequest,
     pub until: Instant,
 }
 
@@ -64,13 +63,14 @@ impl Reader<'_> {
         id: &ElementId,
         facts: &Facts,
     ) -> Result<Option<deskhand_core::geometry::Rect>, Failure> {
+        let Some(Place { space, shift }) = &self.place else { return Ok(None) };
         if !facts.interfaces.has(Interface::Component) {
             return Ok(None);
         }
-        let frame = extents::ask(self.bus, app, id, self.space.kind, self.until).await?;
-        let shift = self.shift.filter(|shift| app.memory().mirror.is_under(id, &shift.pane));
+        let frame = extents::ask(self.bus, app, id, space.kind, self.until).await?;
+        let shift = shift.as_ref().filter(|shift| app.memory().mirror.is_under(id, &shift.pane));
         let frame = frame.map(|frame| shift.map_or(frame, |shift| shift.apply(frame)));
-        Ok(frame.map(|frame| self.space.to_screen(frame)))
+        Ok(frame.map(|frame| space.to_screen(frame)))
     }
 
     async fn value(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Value>, Failure> {
@@ -106,7 +106,7 @@ impl Reader<'_> {
             });
         let Some(length) = known(length)? else { return Ok(None) };
         let length = usize::try_from(length).unwrap_or(0);
-        let end = i32::try_from(length.min(self.text_limit)).unwrap_or(i32::MAX);
+        let end = i32::try_from(length.min(self.request.text_limit)).unwrap_or(i32::MAX);
         let content = match end {
             0 => String::new(),
             end => {
@@ -125,7 +125,7 @@ impl Reader<'_> {
         let text = app.ask_for::<String, _>(self.bus, &id.object, TEXT, "GetText", &(0, -1), self.until);
         Ok(known(text.await)?.map(|text| Text {
             length: text.chars().count(),
-            content: text.chars().take(self.text_limit).collect(),
+            content: text.chars().take(self.request.text_limit).collect(),
             ..Text::default()
         }))
     }
@@ -150,7 +150,7 @@ impl Reader<'_> {
     }
 
     async fn actions(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Vec<Action>, Failure> {
-        if !self.with_actions || !facts.interfaces.has(Interface::Action) {
+        if !self.request.actions || !facts.interfaces.has(Interface::Action) {
             return Ok(Vec::new());
         }
         let actions = app

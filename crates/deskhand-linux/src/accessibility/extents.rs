@@ -113,6 +113,13 @@ impl Shift {
     }
 }
 
+/// How extents of one window's elements become screen pixels, quirks included.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub space: Space,
+    pub shift: Option<Shift>,
+}
+
 /// Device pixels for one pixel of `frame`, which is the frame of `window` with or without its borders.
 fn scale(frame: &Rect, window: &Window) -> f64 {
     let fits = |scale: f64, area: &Rect| {

@@ -15,6 +15,7 @@ use deskhand_core::geometry::Rect;
 use super::app::{ACCESSIBLE, App, Failure, Silence};
 use super::bus::{Bus, CallError, Method, REGISTRY, ROOT};
 use super::extents;
+use super::process;
 use super::walk;
 use super::wire::{Facts, Names, Reference, role};
 
@@ -79,7 +80,15 @@ pub(super) async fn find(bus: &Bus, window: &Window, until: Instant) -> Result<F
     let (own, others): (Vec<_>, Vec<_>) =
         apps.into_iter().zip(pids).partition(|(_, pid)| pid.is_some() && *pid == window.pid);
 
-    let (frames, silent) = frames_of(bus, own.iter().map(|(app, _)| app), until).await;
+    let meeting = own.iter().map(|(app, _)| async move {
+        if !app.is_frozen() {
+            app.meet(bus, until).await;
+        }
+    });
+    let ((frames, silent), _) = tokio::join!(
+        frames_of(bus, own.iter().map(|(app, _)| app), until),
+        futures_util::future::join_all(meeting)
+    );
     if let Some(frame) = best(&frames, window, true) {
         return Ok(frame);
     }
@@ -90,6 +99,10 @@ pub(super) async fn find(bus: &Bus, window: &Window, until: Instant) -> Result<F
         && let Some(found) = popup(bus, own.iter().map(|(app, _)| app), window, until).await
     {
         return Ok(found);
+    }
+    // A program without a toolkit that publishes windows has nobody else publish them.
+    if own.is_empty() && window.pid.is_some_and(|pid| !process::has_toolkit(pid)) {
+        return Err(NotFound::NoApplication);
     }
     let until_others = until.min(Instant::now() + OTHERS);
     let (frames, _) = frames_of(bus, others.iter().map(|(app, _)| app), until_others).await;

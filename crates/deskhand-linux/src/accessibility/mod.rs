@@ -19,6 +19,7 @@ mod naming;
 mod process;
 mod reading;
 mod table;
+mod wake;
 mod walk;
 mod wire;
 
@@ -32,8 +33,8 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use deskhand_core::desktop::{
-    Accessibility, Change, ChangeKind, Check, Details, ElementId, Node, PortError, Stop, Tree, TreeNote,
-    TreeRequest, Window, WindowId, WindowKind,
+    Accessibility, Change, ChangeKind, Check, Details, DetailsRequest, ElementId, Node, PortError, Stop,
+    Tree, TreeNote, TreeRequest, Window, WindowId, WindowKind,
 };
 use deskhand_core::geometry::Point;
 
@@ -41,7 +42,7 @@ use crate::environment::EnvironmentSource;
 use acting::Target;
 use app::{App, Failure, Silence, Toolkit};
 use bus::{Bus, lock};
-use extents::{Shift, Space};
+use extents::{Place, Shift, Space};
 use frames::{Found, NotFound};
 use reading::{Reading, SNAPSHOT};
 
@@ -50,6 +51,8 @@ const ELEMENTS_AT_A_TIME: usize = 64;
 
 /// A program that was just started publishes its windows after they are on the screen; most take far less.
 const PUBLISH: Duration = Duration::from_secs(2);
+/// It is looked for so often even if nothing is announced: a browser is not asked for its events yet.
+const PUBLISH_LOOK: Duration = Duration::from_millis(50);
 
 /// The accessibility of one desktop. Connects at the first call, and again when the bus has ended.
 pub struct AtSpi {
@@ -113,7 +116,10 @@ impl AtSpi {
         let found = match frames::find(bus, window, until).await {
             Err(NotFound::NoFrame(app)) if window.kind == WindowKind::Popup && !app.memory().loaded => {
                 // Popups are looked for in what is known, and nothing is known yet.
-                let _ = reading::load(bus, &app, "a popup is looked for", until).await;
+                app.meet(bus, until).await;
+                if app.is_listened_to() {
+                    let _ = reading::load(bus, &app, "a popup is looked for", until).await;
+                }
                 frames::find(bus, window, until).await?
             }
             Err(NotFound::NoFrame(_) | NotFound::NoApplication)
@@ -124,6 +130,7 @@ impl AtSpi {
             }
             found => found?,
         };
+        found.app.meet(bus, until).await;
         lock(&self.windows).insert(window.id, Known { pid: window.pid, found: found.clone() });
         Ok(found)
     }
@@ -154,9 +161,12 @@ impl AtSpi {
                     }
                 }
             };
-            let again = tokio::time::timeout_at(patience, announced).await == Ok(true);
+            let again = tokio::time::timeout(PUBLISH_LOOK, announced).await.unwrap_or(true);
             match frames::find(bus, window, until).await {
-                Err(NotFound::NoFrame(_) | NotFound::NoApplication) if again => {}
+                Err(NotFound::NoFrame(app)) if again && Instant::now() < patience => {
+                    app.meet(bus, until).await;
+                }
+                Err(NotFound::NoApplication) if again && Instant::now() < patience => {}
                 found => return found,
             }
         }
@@ -167,16 +177,19 @@ impl AtSpi {
     }
 
     /// How extents of `window`'s elements become screen pixels.
-    async fn space(
+    async fn place(
         &self,
         bus: &Bus,
         found: &Found,
         window: &Window,
         until: Instant,
-    ) -> Result<Space, Failure> {
+    ) -> Result<Place, Failure> {
         let toolkit = found.app.about(bus, until).await?.toolkit;
-        let frame = extents::ask(bus, &found.app, &found.root, extents::SCREEN, until).await?;
-        Ok(Space::of(toolkit, window, frame))
+        let (frame, shift) = tokio::join!(
+            extents::ask(bus, &found.app, &found.root, extents::SCREEN, until),
+            self.shift(bus, found, toolkit, until),
+        );
+        Ok(Place { space: Space::of(toolkit, window, frame?), shift: shift? })
     }
 }
 
@@ -264,8 +277,7 @@ impl Accessibility for AtSpi {
         &self,
         window: &Window,
         elements: &[ElementId],
-        text_limit: usize,
-        with_actions: bool,
+        request: DetailsRequest,
         stop: &Stop,
     ) -> Result<Vec<Option<Details>>, PortError> {
         let bus = self.bus().await?;
@@ -280,15 +292,13 @@ impl Accessibility for AtSpi {
         if app.still_frozen(&bus).await {
             return Err(app.not_responding(what));
         }
-        let space = match self.space(&bus, &found, window, until).await {
-            Ok(space) => space,
-            Err(failure) => return Err(app.port_error(&failure, what)),
+        let place = match request.frames {
+            true => Some(self.place(&bus, &found, window, until).await),
+            false => None,
         };
-        let toolkit = app.known_toolkit();
-        let shift = self.shift(&bus, &found, toolkit, until).await;
-        let shift = shift.map_err(|failure| app.port_error(&failure, what))?;
-        let shift = shift.as_ref();
-        let reader = details::Reader { bus: &bus, toolkit, space, shift, text_limit, with_actions, until };
+        let place = place.transpose().map_err(|failure| app.port_error(&failure, what))?;
+        let toolkit = app.about(&bus, until).await.map_err(|failure| app.port_error(&failure, what))?.toolkit;
+        let reader = &details::Reader { bus: &bus, toolkit, place, request, until };
         let mut results: Vec<Option<Details>> = vec![None; elements.len()];
         let mut answered = false;
         let mut reading = stream::iter(elements.iter().cloned().enumerate())
@@ -334,8 +344,7 @@ impl Accessibility for AtSpi {
             return Err(found.app.not_responding(what));
         }
         let deepest = async {
-            let space = self.space(&bus, &found, window, until).await?;
-            let shift = self.shift(&bus, &found, found.app.known_toolkit(), until).await?;
+            let Place { space, shift } = self.place(&bus, &found, window, until).await?;
             if let Some(shift) = shift {
                 let inside = Point::new(point.x.saturating_sub(shift.x), point.y.saturating_sub(shift.y));
                 let deepest = walk::innermost(&bus, &shift.pane, space, inside, until).await?;

@@ -22,12 +22,6 @@ const SMALL: usize = 1_500;
 const POOR: usize = 40;
 /// Name and states of one object cost about as much time as so many items of a bulk answer.
 const ITEMS_FOR_ONE_QUESTION: usize = 6;
-/// A browser window with fewer objects has not built its tree.
-const ASLEEP: usize = 12;
-/// How long a browser that was woken may take to build its tree.
-const WAKE: Duration = Duration::from_secs(1);
-/// A tree that grows is complete when nothing was announced for so long.
-const QUIET: Duration = Duration::from_millis(60);
 
 const CACHE: &str = "org.a11y.atspi.Cache";
 const CACHE_PATH: &str = "/org/a11y/atspi/cache";
@@ -69,13 +63,7 @@ impl Reading<'_> {
             Ok(stamp) => stamp,
             Err(silence) => return Ended { silence: Some(silence), ..Ended::default() },
         };
-        let mut ended = self.walk(app).complete(root).await;
-        if ended.silence.is_none() && self.asleep(app, root, toolkit) {
-            match self.wake(app, root).await {
-                Ok(woken) => ended = woken,
-                Err(silence) => ended.silence = Some(silence),
-            }
-        }
+        let ended = self.walk(app).complete(root).await;
         {
             let mut memory = app.memory();
             if toolkit.has_documents()
@@ -102,6 +90,10 @@ impl Reading<'_> {
     /// Makes the mirror as true as its events can make it, and marks what they cannot. Answers which events will be
     /// reflected when what is marked has been asked.
     async fn prepare(&self, app: &App, root: &ElementId, toolkit: Toolkit) -> Result<u64, Silence> {
+        if toolkit == Toolkit::Chromium {
+            self.wake(root).await?;
+        }
+        app.listen(self.bus).await;
         if !toolkit.has_bulk() {
             let mut memory = app.memory();
             memory.mirror.doubt_all(root);
@@ -265,44 +257,6 @@ impl Reading<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether this is a browser window that builds its tree only for somebody who asks.
-    fn asleep(&self, app: &App, root: &ElementId, toolkit: Toolkit) -> bool {
-        matches!(toolkit, Toolkit::Chromium)
-            && app.memory().mirror.nodes(root, ASLEEP).0.len() < ASLEEP
-            && !app.was_woken(root)
-    }
-
-    /// Asks for attributes, which makes Chromium build its tree, and waits for the page in it.
-    async fn wake(&self, app: &App, root: &ElementId) -> Result<Ended, Silence> {
-        let mut ended = Ended::default();
-        tracing::debug!(window = %self.window.id, "waking the browser's tree");
-        let until = self.until.min(Instant::now() + WAKE);
-        let mut grown = std::pin::pin!(app.published.notified());
-        grown.as_mut().enable(); // or what is published before the first wait goes unnoticed
-        match app.ask(self.bus, &root.object, ACCESSIBLE, "GetAttributes", &(), self.until).await {
-            Err(Failure::Silent(silence)) => return Err(silence),
-            Ok(_) | Err(Failure::Object(_)) => {}
-        }
-        while tokio::time::timeout_at(until, grown.as_mut()).await.is_ok() {
-            grown.set(app.published.notified());
-            grown.as_mut().enable();
-            while Instant::now() < until && tokio::time::timeout(QUIET, grown.as_mut()).await.is_ok() {
-                grown.set(app.published.notified());
-                grown.as_mut().enable();
-            }
-            load(self.bus, app, "it is building its tree", self.until).await?;
-            ended = self.walk(app).complete(root).await;
-            if ended.silence.is_some() || app.memory().mirror.has_content(root, wire::role::DOCUMENT_WEB) {
-                return Ok(ended);
-            }
-            app.memory().mirror.doubt_all(root);
-        }
-        if ended.read == 0 {
-            load(self.bus, app, "it has built its tree", self.until).await?;
-        }
-        Ok(self.walk(app).complete(root).await)
     }
 
     fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {

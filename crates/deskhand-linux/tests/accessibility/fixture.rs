@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deskhand_core::desktop::{
-    Accessibility, Details, Node, Stop, Tree, TreeNote, TreeRequest, Window, Windows,
+    Accessibility, Details, DetailsRequest, Node, Stop, Tree, TreeNote, TreeRequest, Window, Windows,
 };
 use deskhand_linux::accessibility::AtSpi;
 use deskhand_linux::environment::SessionEnvironment;
@@ -116,7 +116,8 @@ impl Eyes {
 
     pub(crate) async fn details(&self, window: &Window, nodes: &[&Node]) -> Vec<Details> {
         let ids: Vec<_> = nodes.iter().map(|node| node.id.clone()).collect();
-        let details = self.atspi.details(window, &ids, 200, true, &Stop::new()).await.expect("details");
+        let request = DetailsRequest { text_limit: 200, frames: true, actions: true };
+        let details = self.atspi.details(window, &ids, request, &Stop::new()).await.expect("details");
         details.into_iter().map(|details| details.expect("the element is there")).collect()
     }
 }

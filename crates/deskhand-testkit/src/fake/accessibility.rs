@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Accessibility, Action, Change, ChangeKind, Details, ElementId, Node, PortError, State, Stop, Text, Tree,
-    TreeNote, TreeRequest, Window,
+    Accessibility, Action, Change, ChangeKind, Details, DetailsRequest, ElementId, Node, PortError, State,
+    Stop, Text, Tree, TreeNote, TreeRequest, Window,
 };
 use deskhand_core::geometry::Point;
 use tokio::sync::broadcast;
@@ -133,19 +133,18 @@ impl Accessibility for FakeDesktop {
         &self,
         _: &Window,
         elements: &[ElementId],
-        text_limit: usize,
-        with_actions: bool,
+        request: DetailsRequest,
         _: &Stop,
     ) -> Result<Vec<Option<Details>>, PortError> {
         let mut state = self.lock();
         let mut read = |id: &ElementId| {
             let element = state.element_mut(id).ok()?;
-            let has_action = with_actions && element.node.interfaces.action;
+            let has_action = request.actions && element.node.interfaces.action;
             Some(Details {
-                frame: element.frame,
+                frame: element.frame.filter(|_| request.frames),
                 value: element.value,
                 text: element.text.clone().map(|mut text| {
-                    text.content = text.content.chars().take(text_limit).collect();
+                    text.content = text.content.chars().take(request.text_limit).collect();
                     text
                 }),
                 actions: has_action
