@@ -81,6 +81,8 @@ codes! {
     Untypable "untypable" Request,
     /// A program could not be started.
     LaunchFailed "launch_failed" Request,
+    /// A program did not hand over content that it had put on the clipboard.
+    TransferFailed "transfer_failed" Request,
     /// A file could not be read or written.
     FileError "file_error" Request,
     /// The person at the machine has not allowed it.
@@ -192,6 +194,8 @@ impl From<PortError> for Error {
             PortError::CaptureFailed(_) => Code::CaptureFailed,
             PortError::Untypable(_) => Code::Untypable,
             PortError::LaunchFailed(_) => Code::LaunchFailed,
+            PortError::TransferFailed(_) => Code::TransferFailed,
+            PortError::TooLarge { .. } => Code::LimitExceeded,
             PortError::Stopped => Code::Cancelled,
             PortError::Internal(_) => Code::InternalError,
         };

@@ -20,7 +20,7 @@ use accessibility::AtSpi;
 use apps::LinuxApps;
 use environment::EnvironmentSource;
 use health::{LinuxHealth, Probe};
-use x11::X11;
+use x11::{X11, X11Clipboard};
 
 /// The desktop that `source` leads to. `program` is our own executable, which adapters execute for their helpers.
 ///
@@ -38,6 +38,7 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
         screen,
         pointer: Arc::clone(&x11) as _,
         keyboard: x11,
+        clipboard: Arc::new(X11Clipboard::new(Arc::clone(&source))),
         accessibility,
         apps: Arc::new(LinuxApps::new(Arc::clone(&source), Arc::clone(&windows))),
         windows,

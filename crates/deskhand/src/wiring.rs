@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use deskhand_core::desktop::{Check, Health};
+use deskhand_core::desktop::{Check, Clipboard, Health};
 use deskhand_core::{Driver, Engine, Host, SessionId};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
@@ -17,6 +17,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Wiring {
     pub(crate) driver: Arc<dyn Driver>,
     health: Arc<dyn Health>,
+    clipboard: Arc<dyn Clipboard>,
     private: Option<Arc<PrivateSource>>,
 }
 
@@ -32,9 +33,10 @@ impl Wiring {
         };
         let desktop = deskhand_linux::desktop(source, program);
         let health = Arc::clone(&desktop.health);
+        let clipboard = Arc::clone(&desktop.clipboard);
         let host = Host { settings_file: settings_file(), call_timeout: None, version: VERSION.to_owned() };
         let driver = Arc::new(Engine::new(desktop, host));
-        Ok(Self { driver, health, private })
+        Ok(Self { driver, health, clipboard, private })
     }
 
     /// What works on the desktop.
@@ -42,9 +44,11 @@ impl Wiring {
         self.health.checks().await
     }
 
-    /// Ends the private desktop, if there is one, and waits for that a bounded time.
+    /// Hands the clipboard to whoever keeps it, ends the private desktop, if there is one, and waits for both a bounded
+    /// time.
     pub(crate) async fn shutdown(self) {
         drop(self.driver);
+        self.clipboard.hand_over().await;
         if let Some(private) = self.private {
             private.shutdown().await;
         }

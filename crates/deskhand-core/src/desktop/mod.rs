@@ -6,6 +6,7 @@
 
 mod accessibility;
 mod apps;
+mod clipboard;
 mod input;
 mod screen;
 mod windows;
@@ -20,6 +21,7 @@ pub use accessibility::{
     States, Text, Tree, TreeNote, TreeRequest, Value,
 };
 pub use apps::{Apps, Ended, InstalledApp, LaunchRequest, Launched, RunningApp};
+pub use clipboard::{Clipboard, ClipboardContent, ClipboardData, ClipboardWritten, Selection};
 pub use input::{Button, Chord, Click, Delivered, Key, Keyboard, Modifier, Pointer};
 pub use screen::{Capture, CaptureTarget, Display, Pixels, Screen};
 pub use windows::{Hit, Window, WindowId, WindowKind, Windows};
@@ -41,6 +43,8 @@ pub struct Desktop {
     pub pointer: Arc<dyn Pointer>,
     /// The keyboard.
     pub keyboard: Arc<dyn Keyboard>,
+    /// Copy and paste.
+    pub clipboard: Arc<dyn Clipboard>,
     /// Applications.
     pub apps: Arc<dyn Apps>,
     /// What works here.
@@ -138,6 +142,17 @@ pub enum PortError {
     /// A program could not be started.
     #[error("{0}")]
     LaunchFailed(String),
+    /// A program did not hand over content that it had offered.
+    #[error("{0}")]
+    TransferFailed(String),
+    /// Content is larger than what was asked for.
+    #[error("the content has {size} bytes or more, and at most {limit} are read")]
+    TooLarge {
+        /// What is known of its size, in bytes.
+        size: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// [`Stop`] was asked before anything was delivered.
     #[error("stopped before anything was delivered")]
     Stopped,

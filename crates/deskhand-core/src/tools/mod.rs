@@ -3,6 +3,7 @@
 
 mod apps;
 mod click;
+mod clipboard;
 mod config;
 mod cursor;
 mod desktop_state;
@@ -178,6 +179,8 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<press::Hotkey>(),
     define::<set_value::SetValue>(),
     define::<secondary::PerformSecondaryAction>(),
+    define::<clipboard::ClipboardRead>(),
+    define::<clipboard::ClipboardWrite>(),
     define::<config::GetConfig>(),
     define::<config::SetConfig>(),
     define::<health::HealthReport>(),

@@ -161,8 +161,8 @@ impl Tool for Screenshot {
     }
 }
 
-/// Writes a picture to a file of its own: an existing file is left alone.
-fn write(file: &std::path::Path, bytes: &[u8]) -> Result<()> {
+/// Writes a picture or other content to a file of its own: an existing file is left alone.
+pub(super) fn write(file: &std::path::Path, bytes: &[u8]) -> Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     // What is on the screen is nobody else's business.

@@ -6,6 +6,7 @@
 
 mod authority;
 mod checks;
+mod clipboard;
 mod connection;
 mod devices;
 mod fence;
@@ -31,6 +32,7 @@ use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
+pub use clipboard::X11Clipboard;
 use connection::{Link, Trouble};
 use guard::Guard;
 use input::Input;

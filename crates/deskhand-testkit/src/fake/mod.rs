@@ -15,6 +15,7 @@
 //! (its action renames element n of the window), `opens="Title"` (its action opens a window), `no-editable-text`.
 
 mod accessibility;
+mod clipboard;
 mod input;
 mod parse;
 
@@ -48,6 +49,7 @@ pub(crate) struct State {
     pub(crate) frozen: Vec<u32>,
     pub(crate) key_time: Duration,
     pub(crate) grabbed: bool,
+    pub(crate) clipboards: clipboard::Clipboards,
     next_window: u64,
 }
 
@@ -90,6 +92,7 @@ impl FakeDesktop {
             frozen: Vec::new(),
             key_time: Duration::ZERO,
             grabbed: false,
+            clipboards: clipboard::Clipboards::default(),
             next_window,
         };
         Self {
@@ -107,6 +110,7 @@ impl FakeDesktop {
             accessibility: Arc::new(self.clone()),
             pointer: Arc::new(self.clone()),
             keyboard: Arc::new(self.clone()),
+            clipboard: Arc::new(self.clone()),
             apps: Arc::new(self.clone()),
             health: Arc::new(self.clone()),
         }
