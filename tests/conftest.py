@@ -1,10 +1,30 @@
 """Desktops and clients that the tests share, and the check that nothing of them is left."""
 
+import shutil
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from stage import processes
 from stage.client import Client
 from stage.desktop import OwnDesktop, PrivateDesktop
+
+
+BASE = pytest.StashKey[Path]()
+
+
+def pytest_configure(config):
+    """Temporary folders of this run alone: two runs at once do not clear each other's away."""
+    if config.option.basetemp is None:
+        base = Path(tempfile.mkdtemp(prefix="deskhand-tests-"))
+        config.stash[BASE] = base
+        config.option.basetemp = str(base / "run")
+
+
+def pytest_unconfigure(config):
+    if BASE in config.stash:
+        shutil.rmtree(config.stash[BASE], ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
