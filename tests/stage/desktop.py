@@ -72,9 +72,10 @@ class OwnDesktop(Desktop):
         authority.touch(mode=0o600)
         cookie = secrets.token_hex(16)
         read, write = os.pipe()
-        # -terminate would end it with its first client; the cookie keeps other users out.
+        # Without -noreset it would throw out a program that is just connecting when the one before it leaves; the cookie
+        # keeps other users out.
         self.start(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{size}x24", "-nolisten", "tcp", "-auth", str(authority)],
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{size}x24", "-nolisten", "tcp", "-noreset", "-auth", str(authority)],
             pass_fds=[write],
         )
         # The server reads the file when its first client connects.

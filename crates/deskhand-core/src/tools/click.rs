@@ -315,17 +315,24 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
     if arguments.delivery == Some(Delivery::Background) {
         return click_place_in_background(context, arguments, window, at).await;
     }
-    let under = match window {
+    let (under, element) = match window {
         Some(window) => {
-            raise(context, &window, !window.frame.contains(at)).await?;
-            target::require_uncovered(context, &window, at, true).await?;
-            Some(window)
+            let reach = async {
+                raise(context, &window, !window.frame.contains(at)).await?;
+                target::require_uncovered(context, &window, at, true).await
+            };
+            let (reached, element) = tokio::join!(reach, element_under(context, &window, at));
+            reached?;
+            (Some(window), element)
         }
-        None => context.desktop().windows.hit_test(at).await?.window,
-    };
-    let element = match &under {
-        Some(window) => element_under(context, window, at).await,
-        None => None,
+        None => {
+            let under = context.desktop().windows.hit_test(at).await?.window;
+            let element = match &under {
+                Some(window) => element_under(context, window, at).await,
+                None => None,
+            };
+            (under, element)
+        }
     };
     let wants_focus = element.as_ref().is_some_and(|node| only_focuses(&node.role));
     let expectation = element.as_ref().map_or(Expectation::Possible, expected_of);
