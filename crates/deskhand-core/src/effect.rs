@@ -133,7 +133,7 @@ impl EffectReport {
 
     /// Names the element that a query found: the caller did not see its number.
     pub(crate) fn on(mut self, element: &Element) -> Self {
-        if !element.snapshot.seen {
+        if element.snapshot.seen.is_none() {
             self.element = Some(element.describe());
         }
         self
@@ -375,10 +375,12 @@ impl Patience {
 
 /// What changed, in a few words.
 fn describe(change: &Change, snapshot: Option<&Snapshot>) -> String {
-    let place =
-        snapshot.and_then(|snapshot| snapshot.nodes.iter().position(|node| node.id == change.element));
-    let element = match place {
-        Some(place) => format!("[{place}]"),
+    let index = snapshot.and_then(|snapshot| {
+        let place = snapshot.nodes.iter().position(|node| node.id == change.element)?;
+        snapshot.indices.get(place)
+    });
+    let element = match index {
+        Some(index) => format!("[{index}]"),
         None => "an element".to_owned(),
     };
     let what = match change.kind {

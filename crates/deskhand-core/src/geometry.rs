@@ -133,6 +133,37 @@ impl PictureFrame {
         )
     }
 
+    /// The image pixels that show `rect` of the screen, as far as the picture does.
+    pub fn from_screen(&self, rect: &Rect) -> Option<Rect> {
+        let rect = rect.intersection(&self.screen)?;
+        let (across, down) = self.scale();
+        let span = |start: i64, end: i64, origin: i32, scale: f64, size: u32| {
+            let at = |place: i64| (place - i64::from(origin)) as f64 / scale;
+            let first = (at(start).floor() as u32).min(size.saturating_sub(1));
+            (first, (at(end).ceil() as u32).clamp(first + 1, size.max(first + 1)))
+        };
+        let (left, right) = span(rect.x.into(), rect.right(), self.screen.x, across, self.width);
+        let (top, bottom) = span(rect.y.into(), rect.bottom(), self.screen.y, down, self.height);
+        let corner = |place: u32| i32::try_from(place).unwrap_or(i32::MAX);
+        Some(Rect::new(corner(left), corner(top), right - left, bottom - top))
+    }
+
+    /// The part of the screen that is shown from `x`, `y`, `width` x `height` image pixels large. Parts of pixels count as
+    /// whole ones; what lies outside of the picture is left out. `None` if all of it does.
+    pub fn area_to_screen(&self, x: f64, y: f64, width: f64, height: f64) -> Option<Rect> {
+        let (across, down) = self.scale();
+        let span = |start: f64, length: f64, scale: f64, size: u32| {
+            let first = (start * scale).floor().clamp(0.0, size.into()) as u32;
+            let last = ((start + length) * scale).ceil().clamp(0.0, size.into()) as u32;
+            (last > first).then(|| (first, last - first))
+        };
+        let (left, width) = span(x, width, across, self.screen.width)?;
+        let (top, height) = span(y, height, down, self.screen.height)?;
+        let (x, y) =
+            (self.screen.x.saturating_add_unsigned(left), self.screen.y.saturating_add_unsigned(top));
+        Some(Rect { x, y, width, height })
+    }
+
     /// The screen pixel under the middle of the image pixel at `x`, `y`; `None` outside of the picture.
     pub fn to_screen(&self, x: f64, y: f64) -> Option<Point> {
         let inside = (0.0..f64::from(self.width)).contains(&x) && (0.0..f64::from(self.height)).contains(&y);
@@ -174,6 +205,20 @@ mod tests {
             assert_eq!(frame.to_screen(-1.0, 0.0), None);
             assert_eq!(frame.to_screen(f64::NAN, 0.0), None);
         }
+    }
+
+    #[test]
+    fn areas_of_a_picture_and_of_the_screen_are_each_others() {
+        let frame = PictureFrame { screen: Rect::new(-300, -200, 1000, 700), width: 500, height: 350 };
+        let area = frame.area_to_screen(10.0, 20.0, 30.0, 40.5).unwrap();
+        assert_eq!(area, Rect::new(-280, -160, 60, 81));
+        assert_eq!(frame.from_screen(&area), Some(Rect::new(10, 20, 30, 41)));
+        assert_eq!(frame.area_to_screen(490.0, 0.0, 100.0, 10.0), Some(Rect::new(680, -200, 20, 20)));
+        assert_eq!(frame.area_to_screen(500.0, 0.0, 10.0, 10.0), None);
+        assert_eq!(frame.area_to_screen(f64::NAN, 0.0, 10.0, 10.0), None);
+        assert_eq!(frame.from_screen(&Rect::new(-301, 0, 1, 1)), None);
+        let tiny = PictureFrame { screen: Rect::new(0, 0, 1000, 1000), width: 10, height: 10 };
+        assert_eq!(tiny.from_screen(&Rect::new(999, 999, 1, 1)), Some(Rect::new(9, 9, 1, 1)));
     }
 
     #[test]

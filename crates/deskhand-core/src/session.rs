@@ -7,14 +7,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call::SessionId;
-use crate::desktop::WindowId;
+use crate::desktop::{Node, Window, WindowId};
 use crate::error::{Code, Error, Result};
-use crate::geometry::PictureFrame;
+use crate::geometry::{PictureFrame, Rect};
 use crate::settings::Overrides;
-use crate::tree::Snapshot;
+use crate::tree::{Numbering, Snapshot};
 
 /// Snapshots kept for a session; the oldest are dropped. A busy agent looks at a handful of windows a few times each.
 pub const MAX_SNAPSHOTS: usize = 32;
+/// Pictures that a session remembers the place of; the oldest are dropped. Some are small parts of others.
+pub const MAX_PICTURES: usize = 64;
 /// Ended sessions that are remembered, so that their ids stay refused.
 pub const MAX_ENDED: usize = 1024;
 /// Sessions that live at a time.
@@ -41,8 +43,51 @@ struct Owned {
     overrides: Overrides,
     snapshots: VecDeque<Arc<Snapshot>>,
     snapshots_taken: u64,
-    pictures: HashMap<PictureOf, PictureFrame>,
-    newest_picture: Option<PictureOf>,
+    /// Of the windows that have a snapshot.
+    numberings: HashMap<WindowId, Numbering>,
+    pictures: VecDeque<Arc<Shown>>,
+    pictures_taken: u64,
+}
+
+/// A picture that the session was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Names it within its session.
+    pub id: String,
+    /// What it shows.
+    pub of: PictureOf,
+    /// Which part of the screen that was then.
+    pub frame: PictureFrame,
+    /// Frame of the window that it shows, as it was then.
+    pub window: Option<Rect>,
+}
+
+impl Shown {
+    /// The window that it shows.
+    pub const fn window_id(&self) -> Option<WindowId> {
+        match self.of {
+            PictureOf::Window(id) => Some(id),
+            PictureOf::Desktop => None,
+        }
+    }
+
+    /// By how much what it shows has moved since, to the right and down: `window` is its window as it is now.
+    ///
+    /// # Errors
+    /// `stale_snapshot` if the window has another size now, so that nothing need be where it was.
+    pub fn moved(&self, window: Option<&Window>) -> Result<(i32, i32)> {
+        let (Some(then), Some(now)) = (self.window, window.map(|window| window.frame)) else {
+            return Ok((0, 0));
+        };
+        if (then.width, then.height) != (now.width, now.height) {
+            let message = format!(
+                "the window was {then} when picture {} was taken and is {now} now; take a new picture",
+                self.id
+            );
+            return Err(Error::new(Code::StaleSnapshot, message));
+        }
+        Ok((now.x.saturating_sub(then.x), now.y.saturating_sub(then.y)))
+    }
 }
 
 /// What a picture shows.
@@ -52,6 +97,15 @@ pub enum PictureOf {
     Window(WindowId),
     /// The desktop, or one display of it.
     Desktop,
+}
+
+impl std::fmt::Display for PictureOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Window(id) => write!(f, "window {id}"),
+            Self::Desktop => f.write_str("the desktop"),
+        }
+    }
 }
 
 impl Session {
@@ -84,6 +138,18 @@ impl Session {
         }
     }
 
+    /// The indices of the elements of `window`: as in its earlier snapshots, and new ones for new objects.
+    pub fn indices(&self, window: WindowId, nodes: &[Node]) -> Vec<u32> {
+        self.lock().numberings.entry(window).or_default().indices(nodes)
+    }
+
+    /// Whether a kept snapshot of `window` has an element with this index.
+    pub fn had_index(&self, window: WindowId, index: u32) -> bool {
+        let state = self.lock();
+        let mut of_window = state.snapshots.iter().filter(|snapshot| snapshot.window.id == window);
+        of_window.any(|snapshot| snapshot.place(index).is_some())
+    }
+
     /// Keeps a snapshot and gives it its id.
     pub fn keep(&self, make: impl FnOnce(String) -> Snapshot) -> Arc<Snapshot> {
         let mut state = self.lock();
@@ -93,6 +159,8 @@ impl Session {
             state.snapshots.pop_front();
         }
         state.snapshots.push_back(Arc::clone(&snapshot));
+        let Owned { snapshots, numberings, .. } = &mut *state;
+        numberings.retain(|window, _| snapshots.iter().any(|snapshot| snapshot.window.id == *window));
         snapshot
     }
 
@@ -118,7 +186,7 @@ impl Session {
             .snapshots
             .iter()
             .rev()
-            .find(|snapshot| snapshot.seen && snapshot.window.id == window)
+            .find(|snapshot| snapshot.seen.is_some() && snapshot.window.id == window)
             .cloned()
             .ok_or_else(|| {
                 Error::new(
@@ -130,21 +198,38 @@ impl Session {
             })
     }
 
-    /// Remembers which part of the screen a picture showed, so that points in it can be given back.
-    pub fn remember_picture(&self, of: PictureOf, frame: PictureFrame) {
+    /// Remembers what a picture shows, so that points in it can be given back, and gives it its id.
+    pub fn remember_picture(&self, of: PictureOf, frame: PictureFrame, window: Option<Rect>) -> String {
         let mut state = self.lock();
-        state.pictures.insert(of, frame);
-        state.newest_picture = Some(of);
+        state.pictures_taken += 1;
+        let id = format!("p{}", state.pictures_taken);
+        if state.pictures.len() == MAX_PICTURES {
+            state.pictures.pop_front();
+        }
+        state.pictures.push_back(Arc::new(Shown { id: id.clone(), of, frame, window }));
+        id
     }
 
-    /// What the newest picture shows that this session was given.
-    pub fn newest_picture(&self) -> Option<PictureOf> {
-        self.lock().newest_picture
+    /// The newest picture that this session was given.
+    pub fn newest_picture(&self) -> Option<Arc<Shown>> {
+        self.lock().pictures.back().cloned()
     }
 
     /// The newest picture of `of` that this session was given.
-    pub fn picture(&self, of: PictureOf) -> Option<PictureFrame> {
-        self.lock().pictures.get(&of).copied()
+    pub fn picture_of(&self, of: PictureOf) -> Option<Arc<Shown>> {
+        self.lock().pictures.iter().rev().find(|picture| picture.of == of).cloned()
+    }
+
+    /// The picture called `id`.
+    ///
+    /// # Errors
+    /// `stale_snapshot` if it is unknown or was dropped.
+    pub fn picture(&self, id: &str) -> Result<Arc<Shown>> {
+        self.lock().pictures.iter().find(|picture| picture.id == id).cloned().ok_or_else(|| {
+            let message =
+                "this session was given no such picture (the newest are remembered); take a new one";
+            Error::new(Code::StaleSnapshot, message)
+        })
     }
 
     fn clear(&self) {

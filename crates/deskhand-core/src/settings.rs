@@ -22,6 +22,8 @@ pub enum CaptureMode {
     Ax,
     /// The picture only.
     Vision,
+    /// The tree, and a picture with the element indices drawn on it.
+    Som,
 }
 
 /// Encoding of pictures.
@@ -33,6 +35,8 @@ pub enum ImageFormat {
     Png,
     /// Smaller and faster.
     Jpeg,
+    /// Lossless, smaller than PNG.
+    Webp,
 }
 
 /// Bounds of `max_image_dimension`: below 64 nothing can be told apart, above 8192 no model takes it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deskhand_core::desktop::{Check, CheckStatus, Health, PortError, Screen, Windows};
+use deskhand_core::desktop::{Check, CheckStatus, Health, Need, PortError, Screen, Windows};
 use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
@@ -19,6 +19,17 @@ const PROBE_LIMIT: Duration = Duration::from_secs(6);
 
 /// Where display servers put their sockets.
 const DISPLAY_SOCKETS: &str = "/tmp/.X11-unix";
+
+/// What an agent does on a Linux desktop. That a window manager is missing, or that we are root, hinders none of it.
+const NEEDS: [Need; 4] = [
+    Need { name: "see_the_screen", checks: &["session", "x11", "capture", "xcomposite", "mit_shm"] },
+    Need {
+        name: "read_elements",
+        checks: &["session_bus", "accessibility_bus", "accessibility_registry", "accessibility_enabled"],
+    },
+    Need { name: "use_pointer_and_keyboard", checks: &["session", "x11", "xtest", "xkb", "xinput"] },
+    Need { name: "start_a_private_desktop", checks: &["private_desktop"] },
+];
 
 /// Looks at one subsystem.
 pub type Probe = Box<dyn Fn() -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
@@ -52,6 +63,10 @@ impl Health for LinuxHealth {
         let subsystems = self.subsystems.iter().map(|(name, probe)| bounded(name, probe()));
         let (session, subsystems) = futures_util::future::join(session, join_all(subsystems)).await;
         session.into_iter().chain(subsystems.into_iter().flatten()).collect()
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &NEEDS
     }
 }
 

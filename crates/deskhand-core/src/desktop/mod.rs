@@ -62,6 +62,18 @@ impl std::fmt::Debug for Desktop {
 pub trait Health: Send + Sync {
     /// Probes every subsystem, each with its own bound; never fails, a broken subsystem is a check that says so.
     async fn checks(&self) -> Vec<Check>;
+
+    /// What an agent wants to do here, and which checks each of it stands on.
+    fn needs(&self) -> &'static [Need];
+}
+
+/// Something that an agent does, and the checks that it stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What it does: `see_the_screen`.
+    pub name: &'static str,
+    /// Names of checks.
+    pub checks: &'static [&'static str],
 }
 
 /// The state of one subsystem.

@@ -189,7 +189,15 @@ impl Context {
     /// `unknown_window`, and those of the port.
     pub async fn window(&self, id: WindowId) -> Result<Window> {
         let windows = self.desktop().windows.list().await?;
-        windows.into_iter().find(|window| window.id == id).ok_or_else(|| {
+        self.window_among(&windows, id).cloned()
+    }
+
+    /// The window called `id`, one of `windows`.
+    ///
+    /// # Errors
+    /// `unknown_window`, or `window_gone` if this session has seen it.
+    pub fn window_among<'w>(&self, windows: &'w [Window], id: WindowId) -> Result<&'w Window> {
+        windows.iter().find(|window| window.id == id).ok_or_else(|| {
             let seen = self.session.newest_snapshot(id).is_ok();
             let error = if seen {
                 crate::desktop::PortError::WindowGone(id)

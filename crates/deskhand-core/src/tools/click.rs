@@ -44,6 +44,8 @@ pub(super) struct Arguments {
     y: Option<f64>,
     /// Space of the point; `window` with a window_id, else `screen`. `image`: as read off the newest picture.
     space: Option<Space>,
+    /// Picture that the point was read off, if not the newest of the window or desktop.
+    picture_id: Option<String>,
     /// Mouse button.
     button: Option<Button>,
     /// 2 for a double click.
@@ -65,6 +67,7 @@ impl Arguments {
             x: self.x,
             y: self.y,
             space: self.space,
+            picture_id: self.picture_id.clone(),
         }
     }
 
@@ -396,9 +399,8 @@ async fn click_place_in_background(
     let found = accessibility.element_at(&window, at).await?;
     let found = found.ok_or_else(|| no_background("the window tells no element at that point"))?;
     let node = accessibility.probe(&found).await?;
-    let snapshot =
-        Snapshot { id: String::new(), window: window.clone(), nodes: vec![node.clone()], seen: false };
-    let element = Element { snapshot: snapshot.into(), index: 0, window: window.clone(), node, acting: None };
+    let snapshot = Snapshot::passing(window.clone(), vec![node.clone()]);
+    let element = Element { snapshot: snapshot.into(), place: 0, window: window.clone(), node, acting: None };
     element.require_enabled(context).await?;
     let observer = observe(context, &element).await;
     match without_pointer(context, &element, Delivery::Background).await? {

@@ -63,6 +63,8 @@ pub(super) struct MoveArguments {
     y: f64,
     /// Space of the point; `window` with a window_id, else `screen`.
     space: Option<Space>,
+    /// Picture that the point was read off, if not the newest.
+    picture_id: Option<String>,
     /// Window that the point is relative to.
     window_id: Option<WindowId>,
 }
@@ -74,6 +76,7 @@ impl MoveArguments {
             x: Some(self.x),
             y: Some(self.y),
             space: self.space,
+            picture_id: self.picture_id.clone(),
             ..Aim::default()
         }
     }

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cursor::Nothing;
-use super::screenshot::{self, Framing};
+use super::screenshot::{self, View};
 use super::{Reply, Spec, Surface, Tool, windows};
 use crate::call::Image;
-use crate::desktop::{CaptureTarget, Display, Window};
+use crate::desktop::{Display, Window};
 use crate::engine::Context;
 use crate::error::{Code, Result};
 use crate::geometry::Point;
@@ -70,7 +70,6 @@ impl Tool for GetDesktopState {
     type Reply = State;
 
     async fn run(arguments: Arguments, context: Context) -> Result<State> {
-        let framing = Framing::of(&context, None, None);
         let desktop = context.desktop();
         context
             .read(async {
@@ -92,7 +91,9 @@ impl Tool for GetDesktopState {
                 if context.settings().capture_mode == CaptureMode::Ax {
                     return Ok(state);
                 }
-                match screenshot::take(&context, CaptureTarget::Region(state.display.frame), framing).await {
+                let view = View::Screen(state.display.frame);
+                let sizing = screenshot::sizing(&context, None);
+                match screenshot::take(&context, &view, sizing, None, Vec::new()).await {
                     Ok(picture) => {
                         state.line = picture.describe();
                         state.picture = Some(picture.info);

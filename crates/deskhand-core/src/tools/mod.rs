@@ -1,6 +1,7 @@
 //! The tools: each is one definition from which `tools/list`, the command line's help, the documentation and the
 //! consent table come. [`TOOLS`] is the list of them all.
 
+mod app_state;
 mod apps;
 mod click;
 mod clipboard;
@@ -10,15 +11,19 @@ mod desktop_state;
 mod health;
 mod judge;
 mod press;
+mod reading;
+mod region;
 mod schema;
 mod screenshot;
 mod secondary;
 mod set_value;
+mod som;
 mod target;
 mod type_text;
 mod wait_for;
 mod window_state;
 mod windows;
+mod zoom;
 
 use std::fmt::Write;
 use std::future::Future;
@@ -160,8 +165,10 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<apps::KillApp>(),
     define::<window_state::GetWindowState>(),
     define::<window_state::GetAccessibilityTree>(),
+    define::<app_state::GetAppState>(),
     define::<desktop_state::GetDesktopState>(),
     define::<screenshot::Screenshot>(),
+    define::<zoom::Zoom>(),
     define::<desktop_state::GetScreenSize>(),
     define::<cursor::GetCursorPosition>(),
     define::<wait_for::WaitFor>(),
@@ -184,6 +191,7 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<config::GetConfig>(),
     define::<config::SetConfig>(),
     define::<health::HealthReport>(),
+    define::<health::CheckPermissions>(),
 ];
 
 /// The tool called `name`.

@@ -6,47 +6,109 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::region::Region;
+use super::target::Space;
 use super::{Reply, Spec, Surface, Tool};
 use crate::call::Image;
-use crate::desktop::{CaptureTarget, Display, WindowId};
+use crate::desktop::{CaptureTarget, Display, Window, WindowId};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
-use crate::picture::{self, Picture, PictureInfo};
+use crate::geometry::Rect;
+use crate::picture::{self, Make, Mark, Picture, PictureInfo, Sizing};
 use crate::queue::StepKind;
 use crate::session::PictureOf;
 use crate::settings::{IMAGE_DIMENSION, ImageFormat};
 
-/// How to make a picture of a capture.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Framing {
-    pub(super) limit: u32,
-    pub(super) format: ImageFormat,
+/// What a picture is of.
+#[derive(Clone, Debug)]
+pub(super) enum View {
+    /// A window with its popups, or a part of it.
+    Window { window: Box<Window>, part: Option<Rect> },
+    /// A part of the desktop.
+    Screen(Rect),
 }
 
-impl Framing {
-    pub(super) fn of(context: &Context, limit: Option<u32>, format: Option<ImageFormat>) -> Self {
-        let settings = context.settings();
-        Self {
-            limit: limit.unwrap_or(settings.max_image_dimension),
-            format: format.unwrap_or(settings.image_format),
-        }
+impl View {
+    pub(super) fn of(window: &Window) -> Self {
+        Self::Window { window: Box::new(window.clone()), part: None }
     }
 }
 
+/// The size of pictures unless something else is asked for.
+pub(super) fn sizing(context: &Context, limit: Option<u32>) -> Sizing {
+    Sizing::Within(limit.unwrap_or(context.settings().max_image_dimension))
+}
+
 /// Takes a picture within the step that runs.
-pub(super) async fn take(context: &Context, target: CaptureTarget, framing: Framing) -> Result<Picture> {
-    let capture = context.desktop().screen.capture(target, context.stop()).await?;
-    // Scaling and encoding take tens of milliseconds of processor time: other calls go on meanwhile.
-    let picture =
-        tokio::task::spawn_blocking(move || picture::encode(capture, framing.limit, framing.format))
-            .await
-            .map_err(|_| Error::new(Code::CaptureFailed, "the picture could not be encoded"))??;
-    let of = match target {
-        CaptureTarget::Window(window) => PictureOf::Window(window),
-        CaptureTarget::Region(_) => PictureOf::Desktop,
+pub(super) async fn take(
+    context: &Context,
+    view: &View,
+    sizing: Sizing,
+    format: Option<ImageFormat>,
+    marks: Vec<Mark>,
+) -> Result<Picture> {
+    let (target, part, of, frame) = match view {
+        View::Window { window, part } => {
+            (CaptureTarget::Window(window.id), *part, PictureOf::Window(window.id), Some(window.frame))
+        }
+        View::Screen(area) => (CaptureTarget::Region(*area), None, PictureOf::Desktop, None),
     };
-    context.session().remember_picture(of, picture.frame);
+    let capture = context.desktop().screen.capture(target, context.stop()).await?;
+    let make = Make { sizing, format: format.unwrap_or(context.settings().image_format), part, marks };
+    // Scaling and encoding take tens of milliseconds of processor time: other calls go on meanwhile.
+    let picture = tokio::task::spawn_blocking(move || picture::make(capture, &make)).await;
+    let mut picture =
+        picture.map_err(|_| Error::new(Code::CaptureFailed, "the picture could not be encoded"))??;
+    picture.info.picture_id = context.session().remember_picture(of, picture.frame, frame);
     Ok(picture)
+}
+
+/// The part of the desktop or of a window that the arguments of a tool name.
+pub(super) async fn view(
+    context: &Context,
+    window_id: Option<WindowId>,
+    display: Option<u32>,
+    region: Option<Region>,
+    space: Option<Space>,
+) -> Result<View> {
+    if let Some(id) = window_id {
+        let window = context.window(id).await?;
+        let part = match region {
+            Some(region) => Some(region.to_screen(context, Some(&window), space)?),
+            None => None,
+        };
+        return Ok(View::Window { window: Box::new(window), part });
+    }
+    let displays = context.desktop().screen.displays().await?;
+    let Some(region) = region else { return Ok(View::Screen(choose_display(displays, display)?.frame)) };
+    let area = region.to_screen(context, None, space)?;
+    let frames = match display {
+        Some(_) => vec![choose_display(displays, display)?.frame],
+        None => displays.iter().map(|display| display.frame).collect(),
+    };
+    // A region may reach from one display to the next; what lies on none is left out.
+    let shown = frames.iter().filter_map(|frame| frame.intersection(&area));
+    shown.reduce(|one, other| one.union(&other)).map(View::Screen).ok_or_else(|| {
+        let names: Vec<_> = frames.iter().map(ToString::to_string).collect();
+        Error::argument("region", format!("{area} is on no display; there are: {}", names.join("; ")))
+    })
+}
+
+/// Checks the arguments that [`view`] takes.
+pub(super) fn check_view(
+    window_id: Option<WindowId>,
+    display: Option<u32>,
+    region: Option<Region>,
+    space: Option<Space>,
+) -> Result<()> {
+    if window_id.is_some() && display.is_some() {
+        return Err(Error::argument("display", "give a window or a display, not both"));
+    }
+    match region {
+        Some(region) => region.check(),
+        None if space.is_some() => Err(Error::argument("space", "belongs to a `region`")),
+        None => Ok(()),
+    }
 }
 
 /// The display with number `wanted`, else the primary one.
@@ -70,6 +132,10 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Display to show, from get_screen_size; the primary one if nothing is given.
     display: Option<u32>,
+    /// Only this part.
+    region: Option<Region>,
+    /// Space of the region; `window` with a window_id, else `screen`.
+    space: Option<Space>,
     /// Encoding.
     format: Option<ImageFormat>,
     /// Long side in pixels.
@@ -91,6 +157,33 @@ pub(super) struct Shot {
     image: Option<Image>,
 }
 
+impl Shot {
+    /// The answer, with the picture in it or in a file of its own.
+    ///
+    /// # Errors
+    /// `file_error` if the file exists or cannot be written.
+    pub(super) fn of(picture: Picture, file: Option<PathBuf>) -> Result<Self> {
+        let line = picture.describe();
+        let Picture { image, info, .. } = picture;
+        let image = match &file {
+            Some(file) => {
+                write(file, &image.bytes)?;
+                None
+            }
+            None => Some(image),
+        };
+        Ok(Self { picture: info, file, line, image })
+    }
+}
+
+/// Checks a file that a picture is to be written to.
+pub(super) fn check_file(file: Option<&PathBuf>) -> Result<()> {
+    match file {
+        Some(file) if !file.is_absolute() => Err(Error::argument("out_file", "expected an absolute path")),
+        _ => Ok(()),
+    }
+}
+
 impl Reply for Shot {
     fn text(&self) -> String {
         match &self.file {
@@ -109,8 +202,8 @@ pub(super) struct Screenshot;
 impl Tool for Screenshot {
     const SPEC: Spec = Spec {
         name: "screenshot",
-        description: "Take a picture of a window (also a covered one) or a display. Nothing is raised or moved. The answer gives \
-                      the exact factor between picture and screen; points of the picture go back as `space` \"image\".",
+        description: "Take a picture of a window (also a covered one), a display or a `region` of them. Nothing is raised or moved. The \
+                      answer gives the exact factor between picture and screen; points of it go back as `space` \"image\".",
         surface: Surface::Screen,
         queue: Some(StepKind::Read),
         destructive: false,
@@ -123,41 +216,20 @@ impl Tool for Screenshot {
 
     fn check(arguments: &Arguments) -> Result<()> {
         crate::settings::within("max_image_dimension", arguments.max_image_dimension, &IMAGE_DIMENSION)?;
-        if arguments.window_id.is_some() && arguments.display.is_some() {
-            return Err(Error::argument("display", "give a window or a display, not both"));
-        }
-        match &arguments.out_file {
-            Some(file) if !file.is_absolute() => {
-                Err(Error::argument("out_file", "expected an absolute path"))
-            }
-            _ => Ok(()),
-        }
+        check_view(arguments.window_id, arguments.display, arguments.region, arguments.space)?;
+        check_file(arguments.out_file.as_ref())
     }
 
     async fn run(arguments: Arguments, context: Context) -> Result<Shot> {
-        let framing = Framing::of(&context, arguments.max_image_dimension, arguments.format);
+        let Arguments { window_id, display, region, space, .. } = arguments;
+        let sizing = sizing(&context, arguments.max_image_dimension);
         let picture = context
             .read(async {
-                let target = match arguments.window_id {
-                    Some(id) => CaptureTarget::Window(context.window(id).await?.id),
-                    None => {
-                        let displays = context.desktop().screen.displays().await?;
-                        CaptureTarget::Region(choose_display(displays, arguments.display)?.frame)
-                    }
-                };
-                take(&context, target, framing).await
+                let view = view(&context, window_id, display, region, space).await?;
+                take(&context, &view, sizing, arguments.format, Vec::new()).await
             })
             .await?;
-        let line = picture.describe();
-        let Picture { image, info, .. } = picture;
-        let image = match &arguments.out_file {
-            Some(file) => {
-                write(file, &image.bytes)?;
-                None
-            }
-            None => Some(image),
-        };
-        Ok(Shot { picture: info, file: arguments.out_file, line, image })
+        Shot::of(picture, arguments.out_file)
     }
 }
 

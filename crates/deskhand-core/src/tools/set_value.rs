@@ -208,14 +208,14 @@ async fn set_choice(context: &Context, arguments: &Arguments, element: Element) 
     let nodes = &element.snapshot.nodes;
     let is_below = |mut place: u32| {
         while let Some(parent) = nodes[place as usize].parent {
-            if parent == element.index {
+            if parent == element.place {
                 return true;
             }
             place = parent;
         }
         false
     };
-    let entries: Vec<u32> = (element.index + 1..u32::try_from(nodes.len()).unwrap_or(u32::MAX))
+    let entries: Vec<u32> = (element.place + 1..u32::try_from(nodes.len()).unwrap_or(u32::MAX))
         .take_while(|&place| is_below(place))
         .filter(|&place| !nodes[place as usize].name.is_empty())
         .collect();
@@ -239,7 +239,7 @@ async fn set_choice(context: &Context, arguments: &Arguments, element: Element) 
     };
     let entry = Element {
         snapshot: element.snapshot.clone(),
-        index: entry,
+        place: entry,
         window: element.window.clone(),
         node: context.desktop().accessibility.probe(&nodes[entry as usize].id).await?,
         acting: element.acting.clone(),

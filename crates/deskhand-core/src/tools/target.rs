@@ -5,17 +5,18 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reading::{Family, Reading};
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use crate::activity::Acting;
 use crate::desktop::{
-    Details, DetailsRequest, ElementId, Node, PortError, State, TreeNote, TreeRequest, Window, WindowId,
-    WindowKind,
+    Details, DetailsRequest, ElementId, Node, PortError, State, Tree, TreeNote, TreeRequest, Window,
+    WindowId, WindowKind,
 };
 use crate::effect::{EFFECT_WAIT, Patience};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
-use crate::geometry::{Point, Rect};
-use crate::session::PictureOf;
+use crate::geometry::{PictureFrame, Point};
+use crate::session::{PictureOf, Shown};
 use crate::tree::{Query, Snapshot, is_interactive, is_item, is_text_input, quote, spoken};
 
 /// Space of a point.
@@ -66,6 +67,8 @@ pub(crate) struct Aim {
     pub(crate) x: Option<f64>,
     pub(crate) y: Option<f64>,
     pub(crate) space: Option<Space>,
+    /// The picture that a point in image space was read off, if not the newest.
+    pub(crate) picture_id: Option<String>,
 }
 
 impl Aim {
@@ -109,6 +112,9 @@ impl Aim {
         if self.space.is_some() {
             return Err(Error::argument("space", "belongs to a point, not to an element"));
         }
+        if self.picture_id.is_some() {
+            return Err(Error::argument("picture_id", "belongs to a point, not to an element"));
+        }
         if self.window_id.is_none() && self.snapshot_id.is_none() {
             return Err(Error::argument(
                 "window_id",
@@ -127,6 +133,9 @@ impl Aim {
         if self.snapshot_id.is_some() {
             return Err(Error::argument("snapshot_id", "belongs to an `element_index`, not to a point"));
         }
+        if self.picture_id.is_some() && self.space.is_some_and(|space| space != Space::Image) {
+            return Err(Error::argument("picture_id", "belongs to a point in space \"image\""));
+        }
         if self.space == Some(Space::Window) && self.window_id.is_none() {
             return Err(Error::argument("window_id", "missing; points in window space need it"));
         }
@@ -138,7 +147,8 @@ impl Aim {
 #[derive(Clone, Debug)]
 pub(crate) struct Element {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) index: u32,
+    /// Its place in the snapshot.
+    pub(crate) place: u32,
     pub(crate) window: Window,
     /// As it is now.
     pub(crate) node: Node,
@@ -155,9 +165,14 @@ impl Element {
         &self.node.role
     }
 
+    /// What callers call it by.
+    pub(crate) fn index(&self) -> u32 {
+        self.snapshot.index(self.place)
+    }
+
     /// For messages: `[12] button "Save"`.
     pub(crate) fn describe(&self) -> String {
-        let Self { index, node, .. } = self;
+        let (index, node) = (self.index(), &self.node);
         if node.name.is_empty() {
             format!("[{index}] {}", spoken(&node.role))
         } else {
@@ -230,7 +245,7 @@ impl Element {
     /// Whether something around the element has this role.
     pub(crate) fn is_in(&self, role: &str) -> bool {
         let nodes = &self.snapshot.nodes;
-        let mut place = nodes.get(self.index as usize).and_then(|node| node.parent);
+        let mut place = nodes.get(self.place as usize).and_then(|node| node.parent);
         while let Some(parent) = place {
             let node = &nodes[parent as usize];
             if node.role == role {
@@ -244,8 +259,8 @@ impl Element {
     /// Place among its siblings, as the snapshot had them, and its parent.
     pub(crate) fn in_parent(&self) -> Option<(ElementId, u32)> {
         let nodes = &self.snapshot.nodes;
-        let parent = nodes.get(self.index as usize)?.parent?;
-        let before = nodes[..self.index as usize].iter().filter(|node| node.parent == Some(parent)).count();
+        let parent = nodes.get(self.place as usize)?.parent?;
+        let before = nodes[..self.place as usize].iter().filter(|node| node.parent == Some(parent)).count();
         Some((nodes[parent as usize].id.clone(), u32::try_from(before).ok()?))
     }
 }
@@ -277,12 +292,19 @@ pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
         (None, Some(window)) => context.session().newest_snapshot(window)?,
         (None, None) => return Err(Error::argument("window_id", "missing")),
     };
-    let Some(known) = snapshot.nodes.get(index as usize) else {
-        let message =
-            format!("snapshot {} has elements 0 to {}", snapshot.id, snapshot.nodes.len().saturating_sub(1));
-        return Err(Error::argument("element_index", message));
+    let place = place_of(context, &snapshot, "element_index", index)?;
+    let known = &snapshot.nodes[place as usize];
+    let shown_by = snapshot.window_of(place).id;
+    let window = match context.window(shown_by).await {
+        // A menu that has closed took its items with it.
+        Err(error)
+            if shown_by != snapshot.window.id
+                && matches!(error.code, Code::UnknownWindow | Code::WindowGone) =>
+        {
+            return Err(PortError::ElementGone.into());
+        }
+        window => window?,
     };
-    let window = context.window(snapshot.window.id).await?;
     let node = context.desktop().accessibility.probe(&known.id).await?;
     let is_another = node.role != known.role || (is_item(&known.role) && node.name != known.name);
     if is_another {
@@ -296,7 +318,25 @@ pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
         return Err(Error::new(Code::StaleSnapshot, message));
     }
     let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
-    Ok(Element { snapshot, index, window, node, acting })
+    Ok(Element { snapshot, place, window, node, acting })
+}
+
+/// The place of the element that `field` calls by its index.
+///
+/// # Errors
+/// `element_gone` if an earlier snapshot of the window had it, `invalid_argument` if none did.
+pub(crate) fn place_of(context: &Context, snapshot: &Snapshot, field: &str, index: u32) -> Result<u32> {
+    if let Some(place) = snapshot.place(index) {
+        return Ok(place);
+    }
+    if context.session().had_index(snapshot.window.id, index) {
+        return Err(PortError::ElementGone.into());
+    }
+    let last = snapshot.indices.iter().max().copied().unwrap_or_default();
+    Err(Error::argument(
+        field,
+        format!("snapshot {} has no element {index}; the last is {last}", snapshot.id),
+    ))
 }
 
 /// Characters of a text that a query looks through.
@@ -306,17 +346,16 @@ const CANDIDATES: usize = 12;
 
 /// Finds the one element of a window that `query` names, in a reading of its own.
 async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<Element> {
-    let window = context.window(window).await?;
-    let accessibility = &context.desktop().accessibility;
+    let family = Family::of(context, window).await?;
     let request = TreeRequest { max_nodes: MAX_NODES, budget: TREE_BUDGET, text_limit: QUERY_TEXT };
-    let tree = accessibility.tree(&window, &request, context.stop()).await?;
+    let reading = Reading::take(context, family, &request).await?;
+    let tree = &reading.tree;
     let places: Vec<u32> =
         (0u32..).zip(&tree.nodes).filter(|(_, node)| !query.excludes(node)).map(|(place, _)| place).collect();
     let mut details = vec![None; places.len()];
     if query.needs_details() {
-        let ids: Vec<_> = places.iter().map(|&place| tree.nodes[place as usize].id.clone()).collect();
         let request = DetailsRequest { text_limit: QUERY_TEXT, frames: false, actions: false };
-        details = accessibility.details(&window, &ids, request, context.stop()).await?;
+        details = reading.details(context, &places, request).await?;
     }
     let matching = places.iter().zip(&details);
     let mut found: Vec<u32> = matching
@@ -346,17 +385,23 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
         |place: &u32| is_interactive(&tree.nodes[*place as usize].role) || !is_in_a_match(*place);
     let found: Vec<u32> = found.iter().copied().filter(stands_alone).collect();
     let elements = tree.nodes.len();
-    let snapshot =
-        context.session().keep(|id| Snapshot { id, window: window.clone(), nodes: tree.nodes, seen: false });
-    let element = |index: u32| {
-        let node = snapshot.nodes[index as usize].clone();
+    let Reading { window, tree, parts } = reading;
+    let Tree { nodes, notes, .. } = tree;
+    let indices = context.session().indices(window.id, &nodes);
+    let snapshot = context.session().keep(|id| {
+        let window = window.clone();
+        Snapshot { id, window, nodes, indices, parts, seen: None }
+    });
+    let element = |place: u32| {
+        let node = snapshot.nodes[place as usize].clone();
         let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
-        Element { snapshot: Arc::clone(&snapshot), index, window: window.clone(), node, acting }
+        let window = snapshot.window_of(place).clone();
+        Element { snapshot: Arc::clone(&snapshot), place, window, node, acting }
     };
     match found.as_slice() {
         [only] => Ok(element(*only)),
         [] if elements == 0 => {
-            let why = tree.notes.iter().find_map(|note| match note {
+            let why = notes.iter().find_map(|note| match note {
                 TreeNote::NoTree(why) | TreeNote::Other(why) => Some(why.clone()),
                 TreeNote::NotResponding { app } => Some(format!("{} does not answer", quote(app, 40))),
                 _ => None,
@@ -374,7 +419,7 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
         }
         several => {
             let names: Vec<_> =
-                several.iter().take(CANDIDATES).map(|&index| element(index).describe()).collect();
+                several.iter().take(CANDIDATES).map(|&place| element(place).describe()).collect();
             let more = several.len().saturating_sub(CANDIDATES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let message = format!(
@@ -382,7 +427,8 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
                 snapshot.id,
                 names.join(", ")
             );
-            let details = serde_json::json!({"snapshot_id": snapshot.id, "candidates": several});
+            let indices: Vec<u32> = several.iter().map(|&place| snapshot.index(place)).collect();
+            let details = serde_json::json!({"snapshot_id": snapshot.id, "candidates": indices});
             Err(Error::new(Code::Ambiguous, message).with_details(details))
         }
     }
@@ -398,17 +444,32 @@ pub(crate) struct Place {
 /// Converts the point that `aim` names to the screen.
 pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
     let (Some(x), Some(y)) = (aim.x, aim.y) else { return Err(Error::argument("x", "missing")) };
-    let window = match aim.window_id {
+    let picture = match &aim.picture_id {
+        Some(id) => Some(context.session().picture(id)?),
+        None => None,
+    };
+    let window = match aim.window_id.or_else(|| picture.as_ref().and_then(|picture| picture.window_id())) {
         Some(id) => Some(context.window(id).await?),
         None => None,
     };
-    let space = aim.space.unwrap_or(if window.is_some() { Space::Window } else { Space::Screen });
+    let space = match (aim.space, &picture) {
+        (Some(space), _) => space,
+        (None, Some(_)) => Space::Image,
+        (None, None) if window.is_some() => Space::Window,
+        (None, None) => Space::Screen,
+    };
     let at = match space {
         Space::Screen => Point::from_screen(x, y),
         Space::Window => {
             window.as_ref().map(|window| window.frame).unwrap_or_default().window_to_screen(x, y)
         }
-        Space::Image => from_picture(context, window.as_ref(), x, y)?,
+        Space::Image => {
+            let picture = match picture {
+                Some(picture) => picture,
+                None => newest_picture(context, window.as_ref())?,
+            };
+            from_picture(&picture, window.as_ref(), x, y)?
+        }
     };
     on_desktop(context, at).await?;
     if let Some(window) = &window
@@ -421,30 +482,36 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
     Ok(Place { window, at })
 }
 
-fn from_picture(context: &Context, window: Option<&Window>, x: f64, y: f64) -> Result<Point> {
+/// The picture that a point without a `picture_id` was read off.
+fn newest_picture(context: &Context, window: Option<&Window>) -> Result<Arc<Shown>> {
     let of = window.map_or(PictureOf::Desktop, |window| PictureOf::Window(window.id));
-    if let (PictureOf::Desktop, Some(PictureOf::Window(id))) = (of, context.session().newest_picture()) {
+    if let (PictureOf::Desktop, Some(newest)) = (of, context.session().newest_picture())
+        && let Some(id) = newest.window_id()
+    {
         let message =
             format!("missing; the newest picture shows window {id}, so a point of it needs that `window_id`");
         return Err(Error::argument("window_id", message));
     }
-    let picture = context.session().picture(of).ok_or_else(|| {
+    context.session().picture_of(of).ok_or_else(|| {
         Error::argument("space", "this session was given no picture of it yet, so image points mean nothing")
-    })?;
-    let mut at = picture.to_screen(x, y).ok_or_else(|| {
+    })
+}
+
+fn from_picture(picture: &Shown, window: Option<&Window>, x: f64, y: f64) -> Result<Point> {
+    if picture.window_id().is_some_and(|shown| Some(shown) != window.map(|window| window.id)) {
+        let message = format!("picture {} shows {}, not this window", picture.id, picture.of);
+        return Err(Error::argument("picture_id", message));
+    }
+    let at = picture.frame.to_screen(x, y).ok_or_else(|| {
+        let PictureFrame { width, height, .. } = picture.frame;
         Error::argument(
             "x",
-            format!("the point is outside of the picture, which is {}x{}", picture.width, picture.height),
+            format!("the point is outside of picture {}, which is {width}x{height}", picture.id),
         )
     })?;
-    // The window may have moved since the picture was taken; the picture moves with it, unless popups widened it.
-    if let (Some(window), Rect { width, height, .. }) = (window, picture.screen)
-        && (window.frame.width, window.frame.height) == (width, height)
-    {
-        at.x += window.frame.x - picture.screen.x;
-        at.y += window.frame.y - picture.screen.y;
-    }
-    Ok(at)
+    // The window may have moved since the picture was taken; the picture moves with it.
+    let (right, down) = picture.moved(window)?;
+    Ok(Point::new(at.x.saturating_add(right), at.y.saturating_add(down)))
 }
 
 async fn within_popup(context: &Context, window: &Window, at: Point) -> Result<bool> {

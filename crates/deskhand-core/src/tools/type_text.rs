@@ -305,10 +305,10 @@ async fn focused_element(context: &Context, window: &Window) -> Result<(Option<E
         return Ok((None, silent));
     };
     let node = tree.nodes[place].clone();
-    let snapshot = Snapshot { id: String::new(), window: window.clone(), nodes: tree.nodes, seen: false };
-    let index = u32::try_from(place).unwrap_or(u32::MAX);
+    let snapshot = Snapshot::passing(window.clone(), tree.nodes);
+    let place = u32::try_from(place).unwrap_or(u32::MAX);
     let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
-    let element = Element { snapshot: snapshot.into(), index, window: window.clone(), node, acting };
+    let element = Element { snapshot: snapshot.into(), place, window: window.clone(), node, acting };
     Ok((Some(element), silent))
 }
 

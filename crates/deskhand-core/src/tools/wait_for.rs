@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
+use super::reading::{Family, Reading};
 use super::target::QUERY_TEXT;
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use super::{Reply, Spec, Surface, Tool, windows};
-use crate::desktop::{Change, Details, DetailsRequest, PortError, Tree, TreeRequest, Window, WindowId};
+use crate::desktop::{Change, Details, DetailsRequest, PortError, TreeRequest, Window, WindowId};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
@@ -210,8 +211,9 @@ impl Events {
             && let Some(id) = arguments.window_id
         {
             owner = context
-                .read(async { Ok(tree(context, &context.window(id).await?).await?) })
+                .read(async { Ok(read(context, Family::of(context, id).await?).await?) })
                 .await?
+                .tree
                 .nodes
                 .first()
                 .map(|node| node.id.owner.clone());
@@ -295,16 +297,16 @@ async fn look(arguments: &Arguments, context: &Context) -> Result<Look> {
     }
 }
 
-async fn tree(context: &Context, window: &Window) -> Result<Tree, PortError> {
+async fn read(context: &Context, family: Family) -> Result<Reading, PortError> {
     let request = TreeRequest { max_nodes: MAX_NODES, budget: TREE_BUDGET, text_limit: 0 };
-    context.desktop().accessibility.tree(window, &request, context.stop()).await
+    Reading::take(context, family, &request).await
 }
 
 async fn look_for_element(arguments: &Arguments, context: &Context) -> Result<Look> {
     let Some(id) = arguments.window_id else { return Err(Error::argument("window_id", "missing")) };
     let vanishes = arguments.condition == Condition::ElementVanishes;
-    let window = match context.window(id).await {
-        Ok(window) => window,
+    let family = match Family::of(context, id).await {
+        Ok(family) => family,
         // With its window the element is gone as well.
         Err(error) if vanishes && error.code == Code::WindowGone => {
             return Ok(Look::Met {
@@ -315,18 +317,20 @@ async fn look_for_element(arguments: &Arguments, context: &Context) -> Result<Lo
         }
         Err(error) => return Err(error),
     };
-    let tree = tree(context, &window).await?;
+    let reading = read(context, family).await?;
+    let tree = &reading.tree;
     let partial =
         tree.notes.iter().any(|note| matches!(note, crate::desktop::TreeNote::NotResponding { .. }));
     let query = arguments.query();
-    let candidates: Vec<_> = tree.nodes.iter().filter(|node| !query.excludes(node)).collect();
-    let mut details: Vec<Option<Details>> = vec![None; candidates.len()];
+    let places: Vec<u32> =
+        (0u32..).zip(&tree.nodes).filter(|(_, node)| !query.excludes(node)).map(|(place, _)| place).collect();
+    let mut details: Vec<Option<Details>> = vec![None; places.len()];
     if query.needs_details() {
-        let ids: Vec<_> = candidates.iter().map(|node| node.id.clone()).collect();
         let request = DetailsRequest { text_limit: QUERY_TEXT, frames: false, actions: false };
-        details = context.desktop().accessibility.details(&window, &ids, request, context.stop()).await?;
+        details = reading.details(context, &places, request).await?;
     }
-    let found = candidates.iter().zip(&details).find(|(node, details)| query.matches(node, details.as_ref()));
+    let candidates = places.iter().map(|&place| &tree.nodes[place as usize]);
+    let found = candidates.zip(&details).find(|(node, details)| query.matches(node, details.as_ref()));
     let name = |node: &crate::desktop::Node| format!("{} {}", spoken(&node.role), quote(&node.name, 80));
     Ok(match (found, vanishes) {
         (Some((node, _)), false) => {

@@ -1,24 +1,26 @@
 //! `get_window_state` and `get_accessibility_tree`: a window as a model reads it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::screenshot::{self, Framing};
-use super::{Reply, Spec, Surface, Tool, windows};
+use super::reading::{Family, Reading};
+use super::screenshot::{self, View};
+use super::target::place_of;
+use super::{Reply, Spec, Surface, Tool, som, windows};
 use crate::call::Image;
 use crate::desktop::{
-    CaptureTarget, Details, DetailsRequest, ElementId, Node, Tree, TreeNote, TreeRequest, Window, WindowId,
-    WindowKind,
+    Details, DetailsRequest, Node, Tree, TreeNote, TreeRequest, Window, WindowId, WindowKind,
 };
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
-use crate::picture::PictureInfo;
+use crate::picture::{Mark, PictureInfo};
 use crate::queue::StepKind;
 use crate::settings::{CaptureMode, ELEMENTS};
-use crate::tree::{Children, Query, Selection, Snapshot, quote, render, select};
+use crate::tree::{Children, Outline, Query, Seen, Selection, Snapshot, changes, quote, render, select};
 
 /// Elements that are read of a tree. A page with ten thousand is read whole; a bound against endless ones.
 pub(super) const MAX_NODES: usize = 20_000;
@@ -36,24 +38,27 @@ const SAYS_LITTLE: usize = 3;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Window, from list_windows.
-    window_id: Option<WindowId>,
+    pub(super) window_id: Option<WindowId>,
     /// Instead: the process whose main window is meant.
-    pid: Option<u32>,
+    pub(super) pid: Option<u32>,
     /// Instead: the application whose main window is meant, by a part of its name.
-    app: Option<String>,
-    /// `ax` tree only, `vision` picture only, `auto` (default) the tree, and a picture where the tree says little.
-    capture_mode: Option<CaptureMode>,
+    pub(super) app: Option<String>,
+    /// `ax` tree only, `vision` picture only, `som` the tree and a picture with each [n] drawn on it, `auto` (default) the
+    /// tree, and a picture where the tree says little.
+    pub(super) capture_mode: Option<CaptureMode>,
     /// Only elements whose name, role, text or value contains this, in any case.
-    query: Option<String>,
+    pub(super) query: Option<String>,
     /// Only what is below this element of the newest snapshot of the window.
-    root: Option<u32>,
+    pub(super) root: Option<u32>,
     /// Elements to show at most; the answer says what was left out.
     #[schemars(range(min = 1, max = 5000))]
-    max_elements: Option<u32>,
+    pub(super) max_elements: Option<u32>,
     /// Also show elements that are not on the screen: closed menus, other tabs, what is scrolled away.
-    include_hidden: Option<bool>,
+    pub(super) include_hidden: Option<bool>,
     /// Add each element's frame, `@x,y WxH` in screen pixels.
-    frames: Option<bool>,
+    pub(super) frames: Option<bool>,
+    /// A snapshot_id of this window: answer only what is different from it.
+    pub(super) since: Option<String>,
 }
 
 /// As [`Arguments`], for the tool without pictures.
@@ -77,9 +82,11 @@ pub(super) struct TreeArguments {
     include_hidden: Option<bool>,
     /// Add each element's frame, `@x,y WxH` in screen pixels.
     frames: Option<bool>,
+    /// A snapshot_id of this window: answer only what is different from it.
+    since: Option<String>,
 }
 
-fn check(arguments: &Arguments) -> Result<()> {
+pub(super) fn check(arguments: &Arguments) -> Result<()> {
     crate::settings::within("max_elements", arguments.max_elements, &ELEMENTS)?;
     let named = [arguments.window_id.is_some(), arguments.pid.is_some(), arguments.app.is_some()];
     match named.iter().filter(|named| **named).count() {
@@ -93,7 +100,22 @@ fn check(arguments: &Arguments) -> Result<()> {
             "missing; `root` is an element of a window's newest snapshot",
         ));
     }
+    if arguments.since.is_some() && arguments.capture_mode == Some(CaptureMode::Vision) {
+        return Err(Error::argument("since", "compares trees, and `vision` has none"));
+    }
     Ok(())
+}
+
+impl Arguments {
+    /// Which elements are asked for. The answers to two questions cannot be compared.
+    fn question(&self) -> String {
+        let Self { query, root, max_elements, include_hidden, frames, .. } = self;
+        format!(
+            "{query:?} {root:?} {max_elements:?} {:?} {:?}",
+            include_hidden == &Some(true),
+            frames == &Some(true)
+        )
+    }
 }
 
 /// A window as it is.
@@ -115,15 +137,28 @@ pub(super) struct WindowState {
     #[serde(skip_serializing_if = "Option::is_none")]
     toolkit: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     picture: Option<PictureInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
     picture_error: Option<Code>,
+    /// The snapshot that it was compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unchanged: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    added: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<u32>,
     #[serde(skip)]
     limit: usize,
     #[serde(skip)]
     outline: String,
+    #[serde(skip)]
+    marks: Vec<Mark>,
     #[serde(skip)]
     picture_line: Option<String>,
     #[serde(skip)]
@@ -144,11 +179,62 @@ impl WindowState {
             notes: Vec::new(),
             picture: None,
             picture_error: None,
+            since: None,
+            unchanged: false,
+            added: Vec::new(),
+            changed: Vec::new(),
+            removed: Vec::new(),
             limit,
             outline: String::new(),
+            marks: Vec::new(),
             picture_line: None,
             image: None,
         }
+    }
+
+    /// Takes the outline, or what is different in it from an earlier one.
+    fn show(&mut self, outline: Outline, since: Option<&Snapshot>, question: &str) {
+        self.shown = outline.lines.len();
+        let whole = outline.text();
+        let Some(since) = since else {
+            self.outline = whole;
+            return;
+        };
+        let asked_alike = since.seen.as_ref().is_some_and(|seen| seen.question == question);
+        let changes = if asked_alike { changes(since, &outline) } else { None };
+        match changes {
+            Some(changes) if changes.text.len() <= whole.len() => {
+                self.since = Some(since.id.clone());
+                self.unchanged = changes.is_none();
+                self.outline = changes.text;
+                (self.added, self.changed, self.removed) = (changes.added, changes.changed, changes.removed);
+            }
+            Some(_) => {
+                self.notes.push(format!("most is different from {}: this is the whole tree", since.id));
+                self.outline = whole;
+            }
+            None => {
+                let why = "was asked for other elements (query, root, max_elements, include_hidden, frames)";
+                self.notes.push(format!("{} {why}: this is the whole tree", since.id));
+                self.outline = whole;
+            }
+        }
+    }
+
+    /// What there is of the tree, before the outline.
+    fn summary(&self, snapshot: &str) -> String {
+        let mut text = format!("snapshot {snapshot}: {} of {} elements", self.shown, self.element_count);
+        if self.hidden > 0 {
+            text += &format!(", {} not on the screen (include_hidden shows them)", self.hidden);
+        }
+        if let Some(since) = &self.since {
+            let (added, changed, removed) = (self.added.len(), self.changed.len(), self.removed.len());
+            text += &match self.unchanged {
+                true => format!("; unchanged since {since}"),
+                false => format!("; since {since}: {changed} changed, {added} added, {removed} removed"),
+            };
+        }
+        text
     }
 }
 
@@ -156,12 +242,10 @@ impl Reply for WindowState {
     fn text(&self) -> String {
         let mut text = format!("window {}", windows::line(&self.window));
         if let Some(id) = &self.snapshot_id {
-            text += &format!("\nsnapshot {id}: {} of {} elements", self.shown, self.element_count);
-            if self.hidden > 0 {
-                text += &format!(", {} not on the screen (include_hidden shows them)", self.hidden);
+            text += &format!("\n{}", self.summary(id));
+            if !self.outline.is_empty() {
+                text += &format!("\n{}", self.outline.trim_end());
             }
-            text.push('\n');
-            text += self.outline.trim_end();
         }
         if self.left_out > 0 {
             text += &format!(
@@ -183,32 +267,48 @@ impl Reply for WindowState {
     }
 }
 
-async fn run(arguments: Arguments, context: Context) -> Result<WindowState> {
+pub(super) async fn run(arguments: Arguments, context: Context) -> Result<WindowState> {
     context
         .read(async {
-            let window = find_window(&context, &arguments).await?;
-            let mode = arguments.capture_mode.unwrap_or(context.settings().capture_mode);
-            let limit = arguments.max_elements.unwrap_or(context.settings().max_elements) as usize;
-            let mut state = WindowState::of(window, limit);
-            if mode != CaptureMode::Vision {
-                read_tree(&context, &arguments, &mut state).await?;
-            }
-            let says_little = state.element_count < SAYS_LITTLE;
-            if mode == CaptureMode::Vision
-                || (mode == CaptureMode::Auto && says_little && arguments.query.is_none())
-            {
-                add_picture(&context, &mut state, mode).await?;
-            }
-            Ok(state)
+            let family = find_window(&context, &arguments).await?;
+            of_window(&context, &arguments, family).await
         })
         .await
 }
 
+/// Reads a window that was found, within the step that runs.
+pub(super) async fn of_window(
+    context: &Context,
+    arguments: &Arguments,
+    family: Family,
+) -> Result<WindowState> {
+    let mode = arguments.capture_mode.unwrap_or(context.settings().capture_mode);
+    let limit = arguments.max_elements.unwrap_or(context.settings().max_elements) as usize;
+    let mut state = WindowState::of(family.window.clone(), limit);
+    if mode != CaptureMode::Vision {
+        read_tree(context, arguments, mode, family, &mut state).await?;
+    }
+    let says_little = state.element_count < SAYS_LITTLE;
+    if matches!(mode, CaptureMode::Vision | CaptureMode::Som)
+        || (mode == CaptureMode::Auto && says_little && arguments.query.is_none())
+    {
+        add_picture(context, &mut state, mode).await?;
+    }
+    Ok(state)
+}
+
 async fn add_picture(context: &Context, state: &mut WindowState, mode: CaptureMode) -> Result<()> {
-    let framing = Framing::of(context, None, None);
-    match screenshot::take(context, CaptureTarget::Window(state.window.id), framing).await {
+    let view = View::of(&state.window);
+    let sizing = screenshot::sizing(context, None);
+    let marks = std::mem::take(&mut state.marks);
+    let marked = marks.len();
+    match screenshot::take(context, &view, sizing, None, marks).await {
         Ok(picture) => {
-            state.picture_line = Some(picture.describe());
+            let mut line = picture.describe();
+            if mode == CaptureMode::Som {
+                line += &format!("; {marked} elements are marked with their [n]");
+            }
+            state.picture_line = Some(line);
             state.picture = Some(picture.info);
             state.image = Some(picture.image);
             Ok(())
@@ -222,36 +322,47 @@ async fn add_picture(context: &Context, state: &mut WindowState, mode: CaptureMo
     }
 }
 
-async fn find_window(context: &Context, arguments: &Arguments) -> Result<Window> {
+async fn find_window(context: &Context, arguments: &Arguments) -> Result<Family> {
     if let Some(id) = arguments.window_id {
-        return context.window(id).await;
+        return Family::of(context, id).await;
     }
     let wanted = arguments.app.as_ref().map(|app| app.to_lowercase());
-    let mut windows = context.desktop().windows.list().await?;
-    windows.retain(|window| {
+    let windows = context.desktop().windows.list().await?;
+    let fits = |window: &&Window| {
         matches!(window.kind, WindowKind::Normal | WindowKind::Dialog)
             && arguments.pid.is_none_or(|pid| window.pid == Some(pid))
             && wanted.as_ref().is_none_or(|app| window.app.to_lowercase().contains(app))
-    });
+    };
     // The one in front is the one a person would mean.
-    windows.pop().ok_or_else(|| {
+    let window = windows.iter().rfind(fits).ok_or_else(|| {
         let what = match (&arguments.app, arguments.pid) {
             (Some(app), _) => format!("no window of an application called {}", quote(app, 60)),
             (None, pid) => format!("process {} has no window", pid.unwrap_or_default()),
         };
         Error::new(Code::UnknownWindow, format!("{what}; list_windows shows the windows there are"))
-    })
+    })?;
+    Ok(Family::among(&windows, window.clone()))
 }
 
-async fn read_tree(context: &Context, arguments: &Arguments, state: &mut WindowState) -> Result<()> {
-    let accessibility = &context.desktop().accessibility;
-    context.activity().watch(accessibility).await;
+async fn read_tree(
+    context: &Context,
+    arguments: &Arguments,
+    mode: CaptureMode,
+    family: Family,
+    state: &mut WindowState,
+) -> Result<()> {
+    let since = match &arguments.since {
+        Some(id) => Some(earlier(context, id, family.window.id)?),
+        None => None,
+    };
+    context.activity().watch(&context.desktop().accessibility).await;
     let request = TreeRequest { max_nodes: MAX_NODES, budget: TREE_BUDGET, text_limit: TEXT_LIMIT };
-    let Tree { nodes, toolkit, notes } = accessibility.tree(&state.window, &request, context.stop()).await?;
+    let reading = Reading::take(context, family, &request).await?;
     if context.stop().is_cancelled() {
         return Err(context.stopped());
     }
-    state.toolkit = toolkit;
+    let Tree { nodes, toolkit, notes } = &reading.tree;
+    state.toolkit.clone_from(toolkit);
     state.element_count = nodes.len();
     state.truncated =
         notes.iter().any(|note| matches!(note, TreeNote::Cut { .. } | TreeNote::NotResponding { .. }))
@@ -260,43 +371,57 @@ async fn read_tree(context: &Context, arguments: &Arguments, state: &mut WindowS
     if nodes.is_empty() {
         return Ok(());
     }
+    let indices = context.session().indices(state.window.id, nodes);
     let root = match arguments.root {
-        Some(index) => find_root(context, arguments, &nodes, index)?,
+        Some(index) => find_root(context, state.window.id, nodes, index)?,
         None => 0,
     };
-    let children = Children::of(&nodes);
+    let children = Children::of(nodes);
     let frames = arguments.frames.unwrap_or(false);
+    let request =
+        DetailsRequest { text_limit: TEXT_LIMIT, frames: frames || mode == CaptureMode::Som, actions: true };
     let mut details = HashMap::new();
     let wanted = match &arguments.query {
-        Some(text) => Some(matching(context, &state.window, &nodes, text, frames, &mut details).await?),
+        Some(text) => Some(matching(context, &reading, text, &mut details).await?),
         None => None,
     };
     let hidden = arguments.include_hidden.unwrap_or(false);
-    let mut selection = select(&nodes, &children, root, state.limit, hidden, wanted.as_ref());
-    let request = DetailsRequest { text_limit: TEXT_LIMIT, frames, actions: true };
-    fetch_details(context, &state.window, &nodes, &selection.shown, request, &mut details).await?;
-    drop_silent(&nodes, &mut selection, &details);
-    let outline = render(&nodes, &children, root, &selection, &details, frames);
-    state.outline = outline.text;
-    state.shown = outline.shown;
+    let mut selection = select(nodes, &children, root, state.limit, hidden, wanted.as_ref());
+    fetch_details(context, &reading, &selection.shown, request, &mut details).await?;
+    drop_silent(nodes, &mut selection, &details);
+    let outline = render(nodes, &indices, &children, root, &selection, &details, frames);
     state.left_out = selection.left_out;
     state.hidden = selection.hidden;
     // What is not on the screen counts as left out where it would not fit either: a long list, not a closed menu.
-    state.truncated |= selection.left_out > 0 || selection.hidden + outline.shown > state.limit;
+    state.truncated |= selection.left_out > 0 || selection.hidden + outline.lines.len() > state.limit;
+    if mode == CaptureMode::Som {
+        state.marks = som::marks(nodes, &indices, &selection, &details);
+    }
+    let seen = Seen { lines: outline.digest(), question: arguments.question() };
+    state.show(outline, since.as_deref(), &seen.question);
     let window = state.window.clone();
-    let snapshot = context.session().keep(|id| Snapshot { id, window, nodes, seen: true });
+    let Reading { tree, parts, .. } = reading;
+    let nodes = tree.nodes;
+    let snapshot =
+        context.session().keep(|id| Snapshot { id, window, nodes, indices, parts, seen: Some(seen) });
     state.snapshot_id = Some(snapshot.id.clone());
     Ok(())
 }
 
-/// The element that was number `index` in the newest snapshot, where it is now.
-fn find_root(context: &Context, arguments: &Arguments, nodes: &[Node], index: u32) -> Result<u32> {
-    let window = arguments.window_id.unwrap_or(WindowId(0));
+/// The snapshot that an answer is to be compared with.
+fn earlier(context: &Context, id: &str, window: WindowId) -> Result<Arc<Snapshot>> {
+    let snapshot = context.session().snapshot(id)?;
+    if snapshot.window.id != window {
+        let message = format!("snapshot {id} is of window {}, not of this one", snapshot.window.id);
+        return Err(Error::argument("since", message));
+    }
+    Ok(snapshot)
+}
+
+/// The element that was called `index` in the newest snapshot, where it is now.
+fn find_root(context: &Context, window: WindowId, nodes: &[Node], index: u32) -> Result<u32> {
     let snapshot = context.session().newest_snapshot(window)?;
-    let known = snapshot.nodes.get(index as usize).ok_or_else(|| {
-        let last = snapshot.nodes.len().saturating_sub(1);
-        Error::argument("root", format!("snapshot {} has elements 0 to {last}", snapshot.id))
-    })?;
+    let known = &snapshot.nodes[place_of(context, &snapshot, "root", index)? as usize];
     let place = nodes.iter().position(|node| node.id == known.id);
     let place = place.ok_or_else(|| Error::from(crate::desktop::PortError::ElementGone))?;
     u32::try_from(place).map_err(|_| Error::argument("root", "is out of range"))
@@ -304,12 +429,11 @@ fn find_root(context: &Context, arguments: &Arguments, nodes: &[Node], index: u3
 
 async fn matching(
     context: &Context,
-    window: &Window,
-    nodes: &[Node],
+    reading: &Reading,
     text: &str,
-    frames: bool,
     details: &mut HashMap<u32, Details>,
 ) -> Result<HashSet<u32>> {
+    let nodes = &reading.tree.nodes;
     let query = Query { any: Some(text.to_owned()), ..Query::default() };
     let with_content: Vec<u32> = (0u32..)
         .zip(nodes)
@@ -317,8 +441,8 @@ async fn matching(
         .map(|(place, _)| place)
         .take(QUERY_DETAILS)
         .collect();
-    let request = DetailsRequest { text_limit: TEXT_LIMIT, frames, actions: false };
-    fetch_details(context, window, nodes, &with_content, request, details).await?;
+    let request = DetailsRequest { text_limit: TEXT_LIMIT, frames: false, actions: false };
+    fetch_details(context, reading, &with_content, request, details).await?;
     Ok((0u32..)
         .zip(nodes)
         .filter(|(place, node)| query.matches(node, details.get(place)))
@@ -328,15 +452,12 @@ async fn matching(
 
 async fn fetch_details(
     context: &Context,
-    window: &Window,
-    nodes: &[Node],
+    reading: &Reading,
     places: &[u32],
     request: DetailsRequest,
     details: &mut HashMap<u32, Details>,
 ) -> Result<()> {
-    let ids: Vec<ElementId> = places.iter().map(|&place| nodes[place as usize].id.clone()).collect();
-    let accessibility = &context.desktop().accessibility;
-    match accessibility.details(window, &ids, request, context.stop()).await {
+    match reading.details(context, places, request).await {
         Ok(read) => {
             let known = places.iter().zip(read).filter_map(|(&place, read)| Some((place, read?)));
             details.extend(known);
@@ -407,10 +528,10 @@ impl Tool for GetWindowState {
 
 impl From<TreeArguments> for Arguments {
     fn from(arguments: TreeArguments) -> Self {
-        let TreeArguments { window_id, pid, app, query, root, max_elements, include_hidden, frames } =
+        let TreeArguments { window_id, pid, app, query, root, max_elements, include_hidden, frames, since } =
             arguments;
         let capture_mode = Some(CaptureMode::Ax);
-        Self { window_id, pid, app, capture_mode, query, root, max_elements, include_hidden, frames }
+        Self { window_id, pid, app, capture_mode, query, root, max_elements, include_hidden, frames, since }
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Reply, Spec, Surface, Tool};
-use crate::desktop::{Window, WindowKind};
+use crate::desktop::{Window, WindowId, WindowKind};
 use crate::engine::Context;
 use crate::error::Result;
 use crate::geometry::Rect;
@@ -26,7 +26,16 @@ pub(super) struct Arguments {
 /// The windows, lowest first.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Listing {
-    windows: Vec<Window>,
+    windows: Vec<Entry>,
+}
+
+/// A window and the popups that are open on it.
+#[derive(Clone, Debug, Serialize)]
+struct Entry {
+    #[serde(flatten)]
+    window: Window,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    popups: Vec<WindowId>,
 }
 
 /// A window in one line: `4194310 "Untitled 1 - Mousepad" Mousepad pid 1234 800x600 at 10,20 focused`.
@@ -54,7 +63,7 @@ impl Reply for Listing {
         if self.windows.is_empty() {
             return "no windows".to_owned();
         }
-        let lines: Vec<_> = self.windows.iter().rev().map(line).collect();
+        let lines: Vec<_> = self.windows.iter().rev().map(|entry| line(&entry.window)).collect();
         format!("{} windows, front first:\n{}", lines.len(), lines.join("\n"))
     }
 }
@@ -65,7 +74,7 @@ impl Tool for ListWindows {
     const SPEC: Spec = Spec {
         name: "list_windows",
         description: "List the windows of the desktop with id, process, application, title, frame (screen pixels), focus and \
-                      stacking order (greatest `z` in front). A popup names the window it belongs to.",
+                      stacking order (greatest `z` in front). Popups (menus, lists) name the window they belong to, whose get_window_state shows them too.",
         surface: Surface::Screen,
         queue: Some(StepKind::Read),
         destructive: false,
@@ -97,6 +106,12 @@ impl Tool for ListWindows {
                 && (arguments.on_screen_only != Some(true)
                     || (!window.minimized && on_display(&window.frame)))
         });
-        Ok(Listing { windows })
+        let popups_of = |id: WindowId| {
+            let of_it = |other: &&Window| other.kind == WindowKind::Popup && other.parent == Some(id);
+            windows.iter().filter(of_it).map(|popup| popup.id).collect()
+        };
+        let windows =
+            windows.iter().map(|window| Entry { window: window.clone(), popups: popups_of(window.id) });
+        Ok(Listing { windows: windows.collect() })
     }
 }

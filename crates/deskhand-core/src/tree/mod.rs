@@ -1,5 +1,7 @@
 //! Element trees as a model reads them: what is worth a line, what fits the budget, and how it is written.
 
+mod changes;
+mod numbering;
 mod outline;
 mod query;
 mod roles;
@@ -7,7 +9,9 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use outline::{Outline, quote, render};
+pub use changes::{Changes, changes};
+pub use numbering::Numbering;
+pub use outline::{Line, Lines, Outline, quote, render};
 pub use query::Query;
 pub use roles::{is_container, is_interactive, is_item, is_text_input, is_toggle, spoken};
 pub use select::{Selection, select};
@@ -21,10 +25,60 @@ pub struct Snapshot {
     pub id: String,
     /// The window as it was then.
     pub window: Window,
-    /// All elements, shown or not: an element's index is its place here.
+    /// All elements, shown or not, in pre-order. An element's *place* is its place here.
     pub nodes: Vec<Node>,
-    /// Whether the caller was shown it, so that its numbers are the ones that they mean.
-    pub seen: bool,
+    /// The *index* of each element: what callers call it by. It stays the same as long as the object lives.
+    pub indices: Vec<u32>,
+    /// The parts of it that popups of the window show, in order.
+    pub parts: Vec<Part>,
+    /// What the caller was shown of it; `None`: nothing, so its indices are not the ones that they mean.
+    pub seen: Option<Seen>,
+}
+
+/// The elements from a place on, up to the next part: those of a popup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The place of the first.
+    pub from: u32,
+    /// The popup.
+    pub window: Window,
+}
+
+/// What a caller was shown of a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The lines of the outline.
+    pub lines: Lines,
+    /// What was asked for, in words: lines of other questions cannot be compared.
+    pub question: String,
+}
+
+impl Snapshot {
+    /// A reading that nobody was shown and that is not kept: an element's index is its place.
+    pub fn passing(window: Window, nodes: Vec<Node>) -> Self {
+        let indices = (0u32..).zip(&nodes).map(|(place, _)| place).collect();
+        Self { id: String::new(), window, nodes, indices, parts: Vec::new(), seen: None }
+    }
+
+    /// The place of the element with this index.
+    pub fn place(&self, index: u32) -> Option<u32> {
+        // Most windows change little, so most indices are still the place.
+        if self.indices.get(index as usize) == Some(&index) {
+            return Some(index);
+        }
+        (0u32..).zip(&self.indices).find_map(|(place, known)| (*known == index).then_some(place))
+    }
+
+    /// The window that shows the element at `place`.
+    pub fn window_of(&self, place: u32) -> &Window {
+        let part = self.parts.iter().rev().find(|part| part.from <= place);
+        part.map_or(&self.window, |part| &part.window)
+    }
+
+    /// The index of the element at `place`.
+    pub fn index(&self, place: u32) -> u32 {
+        self.indices.get(place as usize).copied().unwrap_or(place)
+    }
 }
 
 /// The children of each node, in order, for trees whose nodes know only their parents.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 
 use super::{Children, Selection, is_toggle, spoken};
 use crate::desktop::{Details, Node, State, Text};
@@ -14,22 +15,73 @@ const TEXT_LIMIT: usize = 400;
 /// Action names that are shown of an element.
 const ACTIONS_LIMIT: usize = 6;
 
+/// Deeper lines are indented no further.
+const DEEPEST: usize = 24;
+
 /// Stands in a text for an embedded object.
 const EMBEDDED: char = '\u{fffc}';
 
-/// A rendered outline.
+/// One element of an outline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// The element's index.
+    pub index: u32,
+    /// How deep it stands below the first line.
+    pub depth: usize,
+    /// What is said of it, from its role on.
+    pub text: String,
+}
+
+impl Line {
+    /// The line as it is shown, indented by `depth`.
+    pub fn write(&self, to: &mut String, depth: usize) {
+        for _ in 0..depth.min(DEEPEST) {
+            to.push(' ');
+        }
+        let _ = writeln!(to, "[{}] {}", self.index, self.text);
+    }
+}
+
+/// The lines of an outline, as far as a later one is compared with them: their digests by index.
+pub type Lines = HashMap<u32, u64>;
+
+/// A rendered outline: the elements with a line, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Outline {
     /// The lines.
-    pub text: String,
-    /// How many elements have a line.
-    pub shown: usize,
+    pub lines: Vec<Line>,
 }
 
-/// Writes the selected elements below `root`. `details` has what is known of them by place. `frames` adds each element's
-/// frame in screen pixels.
+impl Outline {
+    /// The outline as it is shown.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            line.write(&mut text, line.depth);
+        }
+        text
+    }
+
+    /// What a later outline is compared with.
+    pub fn digest(&self) -> Lines {
+        self.lines.iter().map(|line| (line.index, line.digest())).collect()
+    }
+}
+
+impl Line {
+    /// Tells lines with different texts apart, within this process.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.text.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Writes the selected elements below `root`, called by their `indices`. `details` has what is known of them by place.
+/// `frames` adds each element's frame in screen pixels.
 pub fn render(
     nodes: &[Node],
+    indices: &[u32],
     children: &Children,
     root: u32,
     selection: &Selection,
@@ -37,13 +89,14 @@ pub fn render(
     frames: bool,
 ) -> Outline {
     let mut outline = Outline::default();
-    let mut writer = Writer { nodes, children, selection, details, frames, outline: &mut outline };
+    let mut writer = Writer { nodes, indices, children, selection, details, frames, outline: &mut outline };
     writer.element(root, 0);
     outline
 }
 
 struct Writer<'a> {
     nodes: &'a [Node],
+    indices: &'a [u32],
     children: &'a Children,
     selection: &'a Selection,
     details: &'a HashMap<u32, Details>,
@@ -81,11 +134,8 @@ impl Writer<'_> {
     fn line(&mut self, place: u32, depth: usize) {
         let node = &self.nodes[place as usize];
         let details = self.details.get(&place);
-        let text = &mut self.outline.text;
-        for _ in 0..depth.min(24) {
-            text.push(' ');
-        }
-        let _ = write!(text, "[{place}] {}", spoken(&node.role));
+        let mut line = spoken(&node.role).to_owned();
+        let text = &mut line;
         if !node.name.is_empty() {
             let _ = write!(text, " {}", quote(&node.name, NAME_LIMIT));
         }
@@ -96,9 +146,8 @@ impl Writer<'_> {
         if node.role == "combo box"
             && let Some(chosen) = self.chosen_below(place)
         {
-            let _ = write!(self.outline.text, " value={}", quote(&chosen, NAME_LIMIT));
+            let _ = write!(text, " value={}", quote(&chosen, NAME_LIMIT));
         }
-        let text = &mut self.outline.text;
         if let Some(details) = details {
             values(text, node, details);
             actions(text, details);
@@ -111,8 +160,8 @@ impl Writer<'_> {
         if node.unread_children > 0 {
             let _ = write!(text, " … {} more children not read", node.unread_children);
         }
-        text.push('\n');
-        self.outline.shown += 1;
+        let index = self.indices.get(place as usize).copied().unwrap_or(place);
+        self.outline.lines.push(Line { index, depth, text: line });
     }
 }
 

@@ -47,8 +47,9 @@ fn outline(text: &str, limit: usize, details: &HashMap<u32, Details>) -> (String
     let nodes = tree(text);
     let children = Children::of(&nodes);
     let selection = select(&nodes, &children, 0, limit, false, None);
-    let outline = render(&nodes, &children, 0, &selection, details, false);
-    (outline.text, selection)
+    let indices: Vec<u32> = (0u32..).zip(&nodes).map(|(place, _)| place).collect();
+    let outline = render(&nodes, &indices, &children, 0, &selection, details, false);
+    (outline.text(), selection)
 }
 
 #[test]

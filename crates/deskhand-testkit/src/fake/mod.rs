@@ -26,8 +26,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deskhand_core::desktop::{
     Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, Health, Hit,
-    InstalledApp, LaunchRequest, Launched, Node, Pixels, PortError, RunningApp, Screen, Stop, Text, Value,
-    Window, WindowId, Windows,
+    InstalledApp, LaunchRequest, Launched, Need, Node, Pixels, PortError, RunningApp, Screen, Stop, Text,
+    Value, Window, WindowId, Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::{broadcast, watch};
@@ -347,5 +347,9 @@ impl Apps for FakeDesktop {
 impl Health for FakeDesktop {
     async fn checks(&self) -> Vec<Check> {
         Vec::new()
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need { name: "see_the_screen", checks: &["display"] }]
     }
 }
