@@ -1,5 +1,6 @@
 //! What an action did: watched from just before it, read back after it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 use crate::activity::Acting;
-use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId};
-use crate::engine::Context;
+use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId, WindowKind};
+use crate::engine::{Context, Restored};
 use crate::error::Result;
 use crate::geometry::Point;
 use crate::tools::{Element, Reply};
@@ -107,6 +108,9 @@ pub struct EffectReport {
     /// What was checked, after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Whether focus, stacking and pointer are as they were, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<bool>,
     /// What is likelier to work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -122,6 +126,7 @@ impl EffectReport {
             point: None,
             before: None,
             after: None,
+            restored: None,
             hint: None,
         }
     }
@@ -158,6 +163,15 @@ impl EffectReport {
         self.hint = Some(hint.into());
         self
     }
+
+    /// Says whether the desktop was put back, and if not, why.
+    pub(crate) fn restored(mut self, restored: Restored) -> Self {
+        self.restored = Some(restored == Restored::Whole);
+        if let Restored::Not(why) = restored {
+            self.hint = Some(self.hint.map_or_else(|| why.clone(), |hint| format!("{hint}; {why}")));
+        }
+        self
+    }
 }
 
 impl Reply for EffectReport {
@@ -172,6 +186,9 @@ impl Reply for EffectReport {
             (None, Some(after)) => text += &format!(": {after}"),
             (Some(before), None) => text += &format!(": {before}"),
             (None, None) => {}
+        }
+        if self.restored == Some(true) {
+            text += "; focus and pointer given back";
         }
         if let Some(hint) = &self.hint {
             text += &format!("; {hint}");
@@ -216,10 +233,18 @@ pub(crate) struct Observer {
     aimed_before: Option<ElementId>,
     window: Option<Window>,
     windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
+    /// Of a drag: the elements whose changes count.
+    dragged: Option<HashSet<ElementId>>,
     _acting: Option<Acting>,
 }
 
 impl Observer {
+    /// The same for a drag among `elements`. Pressing selects and focuses, and what is dragged is carried in a window of its
+    /// own, whether or not anything takes it: so only content is evidence.
+    pub(crate) fn of_drag(self, elements: HashSet<ElementId>) -> Self {
+        Self { dragged: Some(elements), ..self }
+    }
+
     /// Begins to watch. Call it after the window was raised and before anything is delivered. What cannot be watched is
     /// left out: an action never fails for want of evidence.
     pub(crate) async fn start(context: &Context, target: Target<'_>) -> Self {
@@ -248,6 +273,7 @@ impl Observer {
             aimed_before: target.element.and_then(|element| context.activity().aim(element)),
             window: target.window.cloned(),
             windows,
+            dragged: None,
             _acting: acting,
         }
     }
@@ -302,6 +328,13 @@ impl Observer {
         if !itself && self.aimed_before.as_ref() == Some(&change.element) {
             return false;
         }
+        if let Some(elements) = &self.dragged {
+            let is_content = matches!(
+                change.kind,
+                ChangeKind::Text | ChangeKind::Value | ChangeKind::Name | ChangeKind::Children
+            );
+            return is_content && elements.contains(&change.element);
+        }
         match change.kind {
             ChangeKind::State(State::Focused, set) => itself && set && self.wants_focus,
             // An element that is made is told not to be gone: that is no news.
@@ -334,7 +367,8 @@ impl Observer {
         let window = self.window.as_ref()?;
         let after = context.desktop().windows.list().await.ok()?;
         let ours = |other: &&Window| {
-            other.pid.is_some() && other.pid == window.pid || other.parent == Some(window.id)
+            (other.pid.is_some() && other.pid == window.pid || other.parent == Some(window.id))
+                && !(self.dragged.is_some() && other.kind == WindowKind::Popup)
         };
         let is_in = |list: &[Window], id: WindowId| list.iter().any(|window| window.id == id);
         if let Some(new) = after.iter().filter(ours).find(|new| !is_in(before, new.id)) {

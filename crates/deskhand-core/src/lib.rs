@@ -19,6 +19,7 @@ pub mod picture;
 pub mod queue;
 pub mod session;
 pub mod settings;
+mod sight;
 pub mod tools;
 pub mod tree;
 

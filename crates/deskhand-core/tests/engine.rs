@@ -144,7 +144,7 @@ click {"window_id": 1, "x": 400, "y": 300}
 "#,
         )
         .await;
-    let occluded = "occluded: at 150,75 lies window 2 \"Panel always on top\" of \"panel\", not window 1; nothing was clicked";
+    let occluded = "occluded: at 150,75 lies window 2 \"Panel always on top\" of \"panel\", not window 1; nothing was done";
     assert!(transcript.contains(occluded), "{transcript}");
     assert!(transcript.contains("occluded: at 120,70 lies window 2"), "{transcript}");
     assert!(transcript.contains("* left click 500,350 x1"), "{transcript}");
@@ -716,4 +716,144 @@ async fn an_element_beyond_every_display_is_not_pressed_at_the_edge() {
     assert_eq!(error.code, Code::NotSupported);
     assert!(error.message.contains("beyond every display"), "{error}");
     assert_eq!(script.desktop.take_journal(), ["activate 1"]);
+}
+
+const DESK: &str = r#"
+window 1 "Editor" app=editor pid=100 400x300+100+50
+  text "Body" @10,40 300x100 text="abc" multi-line
+  slider "Size" @10,200 100x20 value=0..100=30
+window 2 "Files" app=files pid=200 400x300+700+50 focused
+  panel "Shelf" @10,10 300x200
+  panel "Wall" @10,220 300x50 dead
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_drag_is_judged_by_what_it_changed() {
+    let transcript = Script::new(DESK)
+        .run(
+            r#"
+drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 80, "y": 60}}
+drag {"window_id": 1, "from": {"x": 20, "y": 210}, "to": {"x": 80, "y": 210}}
+drag {"window_id": 1, "from": {"query": {"name": "Body"}}, "to": {"window_id": 2, "query": {"name": "Shelf"}}}
+drag {"window_id": 2, "from": {"x": 20, "y": 20}, "to": {"x": 20, "y": 230}}
+drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 50}}
+drag {"window_id": 1, "delivery": "background", "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 51}}
+drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20}}
+"#,
+        )
+        .await;
+    assert_transcript(
+        &transcript,
+        r#"
+> drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 80, "y": 60}}
+confirmed by pointer: nothing selected → selected 0–3 "abc" in text "Body"
+  * activate 1
+  * move 120,100
+  * left drag 120,100 to 180,110
+> drag {"window_id": 1, "from": {"x": 20, "y": 210}, "to": {"x": 80, "y": 210}}
+confirmed by pointer: 30 → 100 of slider "Size"
+  * move 120,260
+  * left drag 120,260 to 180,260
+> drag {"window_id": 1, "from": {"query": {"name": "Body"}}, "to": {"window_id": 2, "query": {"name": "Shelf"}}}
+confirmed by pointer: in window 2: an element name changed
+  * activate 2
+  * activate 1
+  * move 860,160
+  * move 260,140
+  * move 260,140
+  * left drag 260,140 to 860,160
+> drag {"window_id": 2, "from": {"x": 20, "y": 20}, "to": {"x": 20, "y": 230}}
+suspected_noop by pointer; nothing changed, on the screen neither; start on what can be dragged, or take longer on the way
+  * activate 2
+  * move 720,70
+  * left drag 720,70 to 720,280
+> drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 50}}
+invalid_argument: argument `to`: is where `from` is (120,100)
+  * activate 1
+> drag {"window_id": 1, "delivery": "background", "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 51}}
+not_supported: a drag needs the pointer; nothing was done; use set_value for sliders, select_text for text, or delivery "foreground"
+> drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20}}
+invalid_argument: `to`: argument `y`: missing; a point has `x` and `y`
+"#,
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn f86_a_cancelled_drag_says_that_it_went_back() {
+    let script = Script::new(DESK);
+    let mut call =
+        script.parse(r#"drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 80, "y": 60}}"#);
+    let cancel = call.cancel.clone();
+    call.arguments.insert("duration_ms".to_owned(), json!(5000));
+    let running = tokio::spawn(script.engine.invoke(call));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cancel.cancel();
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!(error.code, Code::Cancelled);
+    assert!(error.message.contains("released where the drag began"), "{}", error.message);
+    assert_eq!(error.details.unwrap()["delivery"], "partial");
+}
+
+#[tokio::test(start_paused = true)]
+async fn restore_puts_focus_stacking_and_pointer_back_even_after_a_failure() {
+    let script = Script::new(
+        r#"
+window 1 "Low" pid=1 400x300+0+0
+  push button "Go" @10,10 80x30
+window 2 "High" pid=2 400x300+50+50 focused
+window 3 "Panel always on top" pid=3 100x40+300+0
+"#,
+    );
+    let windows = script.desktop.desktop().windows;
+    let look = async || {
+        let list = windows.list().await.unwrap();
+        list.into_iter().map(|window| (window.id.0, window.focused)).collect::<Vec<_>>()
+    };
+    let before = look().await;
+    let click = r#"click {"window_id": 1, "x": 20, "y": 20, "delivery": "foreground", "restore": true}"#;
+    let answer = script.call(click).await.unwrap();
+    assert_eq!(answer.structured["restored"], true, "{}", answer.text);
+    assert_eq!(look().await, before);
+    let journal = script.desktop.take_journal();
+    assert!(journal.contains(&"use push button \"Go\"".to_owned()), "{journal:?}");
+    assert_eq!(journal.iter().rfind(|entry| entry.starts_with("move")), Some(&"move 0,0".to_owned()));
+    let covered = r#"click {"window_id": 1, "x": 320, "y": 20, "delivery": "foreground", "restore": true}"#;
+    assert_eq!(script.call(covered).await.unwrap_err().code, Code::Occluded);
+    assert_eq!(look().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn windows_are_placed_and_what_came_of_it_is_said() {
+    let transcript = Script::new(
+        "window 1 \"One\" pid=1 400x300+10+20\nwindow 2 \"Two of fixed size\" pid=2 400x300+10+20 focused\n",
+    )
+    .run(
+        r#"
+set_window_frame {"window_id": 1, "x": 5, "width": 500}
+set_window_frame {"window_id": 2, "height": 500}
+set_window_frame {"window_id": 1, "state": "maximized"}
+set_window_frame {"window_id": 1, "state": "maximized", "x": 1}
+set_window_frame {"window_id": 1}
+bring_to_front {"window_id": 1}
+"#,
+    )
+    .await;
+    assert_transcript(
+        &transcript,
+        r#"
+> set_window_frame {"window_id": 1, "x": 5, "width": 500}
+confirmed: 1 "One" "fake" pid 1 500x300 at 5,20
+> set_window_frame {"window_id": 2, "height": 500}
+suspected_noop: 2 "Two of fixed size" "fake" pid 2 400x300 at 10,20 focused; asked for 400x500 at 10,20; the window manager or the application refused
+> set_window_frame {"window_id": 1, "state": "maximized"}
+confirmed: 1 "One" "fake" pid 1 500x300 at 5,20 maximized
+> set_window_frame {"window_id": 1, "state": "maximized", "x": 1}
+invalid_argument: argument `state`: a frame goes with `normal` alone
+> set_window_frame {"window_id": 1}
+invalid_argument: argument `state`: missing; expected a `state` or some of x, y, width, height
+> bring_to_front {"window_id": 1}
+confirmed: 1 "One" "fake" pid 1 500x300 at 5,20 focused maximized
+  * activate 1
+"#,
+    );
 }

@@ -29,6 +29,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         client,
         focused: false,
         minimized: false,
+        maximized: false,
+        fullscreen: false,
         z: 0,
         kind: if rest.iter().any(|word| word == "popup") { WindowKind::Popup } else { WindowKind::Normal },
         parent: None,

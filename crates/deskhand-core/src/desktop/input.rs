@@ -52,6 +52,48 @@ pub struct Click {
     pub hold: Duration,
 }
 
+/// A complete drag: presses at one point, moves to another in a straight line, and lets go there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drag {
+    /// Where the button is pressed, in screen pixels.
+    pub from: Point,
+    /// Where it is released, in screen pixels.
+    pub to: Point,
+    /// Which button.
+    pub button: Button,
+    /// Held during the drag. Others that the user holds are neutralised and put back.
+    pub modifiers: Vec<Modifier>,
+    /// Time that the way takes.
+    pub duration: Duration,
+}
+
+/// Which part of a content comes into view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// What is above.
+    Up,
+    /// What is below.
+    Down,
+    /// What is to the left.
+    Left,
+    /// What is to the right.
+    Right,
+}
+
+/// Turns of a wheel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wheel {
+    /// Where the pointer is, in screen pixels.
+    pub at: Point,
+    /// Which way.
+    pub direction: Direction,
+    /// How many notches.
+    pub notches: u32,
+    /// Held meanwhile. Others that the user holds are neutralised and put back.
+    pub modifiers: Vec<Modifier>,
+}
+
 /// One key, named as X keysyms are (`Return`, `Page_Down`, `F5`, `a`, `eacute`), or a single character.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(pub String);
@@ -101,6 +143,19 @@ pub trait Pointer: Send + Sync {
     /// # Errors
     /// `Stopped` (nothing delivered), and those of [`Pointer::position`].
     async fn click(&self, click: &Click, stop: &Stop) -> Result<Delivered, PortError>;
+
+    /// Drags; the units of the answer are moves. One that is stopped on its way goes back to where it began and lets go
+    /// there; nothing stays pressed whatever happens.
+    ///
+    /// # Errors
+    /// `Stopped` (nothing was pressed), and those of [`Pointer::position`].
+    async fn drag(&self, drag: &Drag, stop: &Stop) -> Result<Delivered, PortError>;
+
+    /// Turns the wheel; the units of the answer are notches.
+    ///
+    /// # Errors
+    /// `Stopped` (nothing delivered), and those of [`Pointer::position`].
+    async fn turn_wheel(&self, wheel: &Wheel, stop: &Stop) -> Result<Delivered, PortError>;
 }
 
 /// The keyboard of the seat.

@@ -22,9 +22,9 @@ pub use accessibility::{
 };
 pub use apps::{Apps, Ended, InstalledApp, LaunchRequest, Launched, RunningApp};
 pub use clipboard::{Clipboard, ClipboardContent, ClipboardData, ClipboardWritten, Selection};
-pub use input::{Button, Chord, Click, Delivered, Key, Keyboard, Modifier, Pointer};
+pub use input::{Button, Chord, Click, Delivered, Direction, Drag, Key, Keyboard, Modifier, Pointer, Wheel};
 pub use screen::{Capture, CaptureTarget, Display, Pixels, Screen};
-pub use windows::{Hit, Window, WindowId, WindowKind, Windows};
+pub use windows::{FrameChange, Hit, Window, WindowId, WindowKind, WindowState, Windows};
 
 /// Asks a running operation to stop. An input operation looks at it between complete key or button events
 /// and releases what it holds before it returns.

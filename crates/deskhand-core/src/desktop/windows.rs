@@ -58,6 +58,12 @@ pub struct Window {
     pub focused: bool,
     /// Whether it is minimised.
     pub minimized: bool,
+    /// Whether it fills its display's working area.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub maximized: bool,
+    /// Whether it fills its display, decorations gone.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub fullscreen: bool,
     /// Place in the stack; the greatest is in front.
     pub z: u32,
     /// What the window is for.
@@ -65,6 +71,62 @@ pub struct Window {
     /// Window that this popup or dialogue belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<WindowId>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that serde asks for
+fn is_unset(flag: &bool) -> bool {
+    !*flag
+}
+
+impl Window {
+    /// How it stands on its display.
+    pub const fn state(&self) -> WindowState {
+        if self.minimized {
+            WindowState::Minimized
+        } else if self.fullscreen {
+            WindowState::Fullscreen
+        } else if self.maximized {
+            WindowState::Maximized
+        } else {
+            WindowState::Normal
+        }
+    }
+}
+
+/// How a window stands on its display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowState {
+    /// With a frame of its own.
+    Normal,
+    /// Put away.
+    Minimized,
+    /// Filling the working area.
+    Maximized,
+    /// Filling the display.
+    Fullscreen,
+}
+
+/// What of a window's visible frame is to be another, in screen pixels; what is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // the names of a rectangle's fields
+pub struct FrameChange {
+    pub x: Option<i32>,
+    pub y: Option<i32>,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+}
+
+impl FrameChange {
+    /// `frame` with the change.
+    pub fn of(&self, frame: Rect) -> Rect {
+        Rect::new(
+            self.x.unwrap_or(frame.x),
+            self.y.unwrap_or(frame.y),
+            self.width.unwrap_or(frame.width),
+            self.height.unwrap_or(frame.height),
+        )
+    }
 }
 
 /// What lies at a point of the screen.
@@ -99,6 +161,31 @@ pub trait Windows: Send + Sync {
     /// # Errors
     /// `WindowGone`, `NotSupported`, and those of [`Windows::list`].
     async fn activate(&self, window: WindowId) -> Result<(), PortError>;
+
+    /// Asks for another visible frame, and returns when that has been asked for: window managers and applications have a
+    /// say in it, so what came of it is read from [`Windows::list`].
+    ///
+    /// # Errors
+    /// `WindowGone`, `NotSupported` for popups, and those of [`Windows::list`].
+    async fn set_frame(&self, window: WindowId, change: FrameChange) -> Result<(), PortError>;
+
+    /// Asks for another state; as [`Windows::set_frame`].
+    ///
+    /// # Errors
+    /// `NotSupported` also for all but `Normal` where there is no window manager.
+    async fn set_state(&self, window: WindowId, state: WindowState) -> Result<(), PortError>;
+
+    /// Asks for `window` to lie directly below `above`, the focus left alone; as [`Windows::set_frame`].
+    ///
+    /// # Errors
+    /// As [`Windows::set_frame`].
+    async fn put_below(&self, window: WindowId, above: WindowId) -> Result<(), PortError>;
+
+    /// Name of the window manager (perhaps empty); `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Windows::list`].
+    async fn manager(&self) -> Result<Option<String>, PortError>;
 
     /// Asks the window's application to close it, as the close button does; it may ask the person first. `false`: the
     /// window takes no such request.

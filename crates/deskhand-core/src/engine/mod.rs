@@ -4,6 +4,7 @@
 //! cancellation, and that a panicking handler costs one call. (Consent and recording will stand here too.)
 
 mod context;
+mod restore;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,6 +15,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 pub use context::Context;
+pub(crate) use restore::Restored;
 
 use crate::activity::Activity;
 use crate::call::{Call, Outcome, SessionId};

@@ -55,6 +55,8 @@ pub(super) struct Arguments {
     modifiers: Option<Vec<Modifier>>,
     /// `background` never raises the window or moves the pointer; `foreground` uses real input; `auto` takes the first that works.
     delivery: Option<Delivery>,
+    /// Give focus, stacking order and pointer back afterwards.
+    restore: Option<bool>,
 }
 
 impl Arguments {
@@ -257,12 +259,12 @@ const CHASES: usize = 4;
 /// Puts the pointer on the element, and makes sure that the element is there and uncovered. LibreOffice knows where its window
 /// is only once the pointer has moved over it, and other programs move things that are pointed at: what was told of the
 /// frame before is not trusted.
-async fn point_at(context: &Context, element: &Element, details: &Details) -> Result<Point> {
+pub(super) async fn point_at(context: &Context, element: &Element, details: &Details) -> Result<Point> {
     let mut at = element.press_point(details)?;
     for _ in 0..CHASES {
         if !target::is_on_display(context, at).await? {
             let message = format!(
-                "{} lies beyond every display; nothing was clicked; move the window",
+                "{} lies beyond every display; nothing was done; move the window",
                 element.describe()
             );
             return Err(Error::new(Code::NotSupported, message));
@@ -275,7 +277,7 @@ async fn point_at(context: &Context, element: &Element, details: &Details) -> Re
         }
         at = now;
     }
-    let message = format!("{} keeps moving; nothing was clicked", element.describe());
+    let message = format!("{} keeps moving; nothing was done", element.describe());
     Err(Error::new(Code::NotSupported, message))
 }
 
@@ -302,7 +304,7 @@ pub(super) async fn focus_window(context: &Context, window: &Window) -> Result<(
 }
 
 /// Raises a window, unless that would close what is clicked.
-async fn raise(context: &Context, window: &Window, in_popup: bool) -> Result<()> {
+pub(super) async fn raise(context: &Context, window: &Window, in_popup: bool) -> Result<()> {
     if in_popup || window.kind == WindowKind::Popup {
         return Ok(());
     }
@@ -356,7 +358,7 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
 const UNDER_WAIT: Duration = Duration::from_millis(100);
 
 /// The element at a point, if its application tells soon.
-async fn element_under(context: &Context, window: &Window, at: Point) -> Option<Node> {
+pub(super) async fn element_under(context: &Context, window: &Window, at: Point) -> Option<Node> {
     let accessibility = &context.desktop().accessibility;
     let asked = async {
         let id = accessibility.element_at(window, at).await.ok()??;
@@ -440,8 +442,9 @@ impl Tool for ClickTool {
     }
 
     async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-        let done = context.act(deliver(&arguments, &context)).await?;
-        judge(&context, done, arguments.count.unwrap_or(1)).await
+        let restore = arguments.restore.unwrap_or(false);
+        let count = arguments.count.unwrap_or(1);
+        context.operate(restore, deliver(&arguments, &context), |done| judge(&context, done, count)).await
     }
 }
 

@@ -3,11 +3,13 @@
 
 mod app_state;
 mod apps;
+mod arrange;
 mod click;
 mod clipboard;
 mod config;
 mod cursor;
 mod desktop_state;
+mod drag;
 mod health;
 mod judge;
 mod press;
@@ -20,6 +22,7 @@ mod set_value;
 mod som;
 mod target;
 mod type_text;
+mod under;
 mod wait_for;
 mod window_state;
 mod windows;
@@ -179,7 +182,10 @@ pub const TOOLS: &[ToolDefinition] = &[
         "`click` with `button` right: opens a context menu.",
         r#"{"button": "right"}"#,
     ),
+    define::<arrange::BringToFront>(),
+    define::<arrange::SetWindowFrame>(),
     define::<cursor::MoveCursor>(),
+    define::<drag::DragTool>(),
     define::<type_text::TypeText>(),
     define::<type_text::TypeText>().alias("type_text_chars", "Old name of `type_text`.", "{}"),
     define::<press::PressKey>(),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Spec, Surface, Tool, click};
-use crate::desktop::{Chord, WindowId};
+use crate::desktop::{Chord, Window, WindowId};
 use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
 use crate::engine::Context;
 use crate::error::Result;
@@ -34,6 +34,8 @@ pub(super) struct KeyArguments {
     /// Milliseconds between press and release.
     #[schemars(range(min = 0, max = 10000))]
     hold_ms: Option<u64>,
+    /// As in click.
+    restore: Option<bool>,
 }
 
 /// Presses keys together.
@@ -47,6 +49,8 @@ pub(super) struct HotkeyArguments {
     /// Milliseconds between press and release.
     #[schemars(range(min = 0, max = 10000))]
     hold_ms: Option<u64>,
+    /// As in click.
+    restore: Option<bool>,
 }
 
 struct Press {
@@ -54,37 +58,38 @@ struct Press {
     window: Option<WindowId>,
     repeat: u32,
     hold: Duration,
+    restore: bool,
 }
 
 async fn run(press: Press, context: Context) -> Result<EffectReport> {
-    let (mut observer, window) = context
-        .act(async {
-            let window = match press.window {
-                Some(id) => {
-                    let window = context.window(id).await?;
-                    click::focus_window(&context, &window).await?;
-                    Some(window)
-                }
-                None => context.desktop().windows.list().await?.into_iter().find(|window| window.focused),
-            };
-            let snapshot =
-                window.as_ref().and_then(|window| context.session().newest_snapshot(window.id).ok());
-            let owner = snapshot
-                .as_ref()
-                .and_then(|snapshot| snapshot.nodes.first())
-                .map(|node| node.id.owner.clone());
-            let target =
-                Target { owner: owner.as_ref(), element: None, window: window.as_ref(), wants_focus: false };
-            let observer = Observer::start(&context, target).await;
-            let keyboard = &context.desktop().keyboard;
-            let delivered = keyboard.press(&press.chord, press.repeat, press.hold, context.stop()).await?;
-            context.delivered(delivered, "presses")?;
-            Ok((observer, window))
-        })
-        .await?;
+    let judge = |(observer, window)| judge(&context, observer, window);
+    context.operate(press.restore, deliver(&press, &context), judge).await
+}
+
+async fn deliver(press: &Press, context: &Context) -> Result<(Observer, Option<Window>)> {
+    let window = match press.window {
+        Some(id) => {
+            let window = context.window(id).await?;
+            click::focus_window(context, &window).await?;
+            Some(window)
+        }
+        None => context.desktop().windows.list().await?.into_iter().find(|window| window.focused),
+    };
+    let snapshot = window.as_ref().and_then(|window| context.session().newest_snapshot(window.id).ok());
+    let owner =
+        snapshot.as_ref().and_then(|snapshot| snapshot.nodes.first()).map(|node| node.id.owner.clone());
+    let target = Target { owner: owner.as_ref(), element: None, window: window.as_ref(), wants_focus: false };
+    let observer = Observer::start(context, target).await;
+    let keyboard = &context.desktop().keyboard;
+    let delivered = keyboard.press(&press.chord, press.repeat, press.hold, context.stop()).await?;
+    context.delivered(delivered, "presses")?;
+    Ok((observer, window))
+}
+
+async fn judge(context: &Context, mut observer: Observer, window: Option<Window>) -> Result<EffectReport> {
     let snapshot = window.as_ref().and_then(|window| context.session().newest_snapshot(window.id).ok());
     let report = |effect| EffectReport::new(effect, Route::Keyboard).in_window(window.as_ref().map(|w| w.id));
-    Ok(match observer.evidence(&context, snapshot.as_deref(), Expectation::Possible).await {
+    Ok(match observer.evidence(context, snapshot.as_deref(), Expectation::Possible).await {
         Some(evidence) => report(Effect::Confirmed).to(evidence),
         None => report(Effect::Unverifiable),
     })
@@ -122,6 +127,7 @@ impl Tool for PressKey {
             window: arguments.window_id,
             repeat: arguments.repeat.unwrap_or(1),
             hold: Duration::from_millis(arguments.hold_ms.unwrap_or(HOLD_MS)),
+            restore: arguments.restore.unwrap_or(false),
         };
         run(press, context).await
     }
@@ -153,6 +159,7 @@ impl Tool for Hotkey {
             window: arguments.window_id,
             repeat: 1,
             hold: Duration::from_millis(arguments.hold_ms.unwrap_or(HOLD_MS)),
+            restore: arguments.restore.unwrap_or(false),
         };
         run(press, context).await
     }

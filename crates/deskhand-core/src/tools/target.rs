@@ -552,8 +552,8 @@ pub(crate) async fn require_uncovered(
     let in_own_popup = |top: &Window| popup_allowed && top.kind == WindowKind::Popup && belongs(top, window);
     // An application that shows a menu holds the pointer itself: a press in that menu reaches it.
     if hit.grabbed && !hit.window.as_ref().is_some_and(in_own_popup) {
-        let message = "some program holds the pointer (an open menu, a drag, a screen lock), so the click would not reach the \
-                       window; nothing was clicked; an open menu closes with press_key Escape";
+        let message = "some program holds the pointer (an open menu, a drag, a screen lock), so a press would not reach the \
+                       window; nothing was done; an open menu closes with press_key Escape";
         return Err(Error::new(Code::Occluded, message));
     }
     let (name, details) = match &hit.window {
@@ -565,6 +565,6 @@ pub(crate) async fn require_uncovered(
         ),
         None => ("the bare desktop".to_owned(), serde_json::Value::Null),
     };
-    let message = format!("at {},{} lies {name}, not window {}; nothing was clicked", at.x, at.y, window.id);
+    let message = format!("at {},{} lies {name}, not window {}; nothing was done", at.x, at.y, window.id);
     Err(Error::new(Code::Occluded, message).with_details(serde_json::json!({"cover": details})))
 }

@@ -50,6 +50,8 @@ pub(super) struct Arguments {
     pub(super) delay_ms: Option<u64>,
     /// `background` writes through accessibility only; `foreground` uses the keyboard; `auto` takes the first that works.
     pub(super) delivery: Option<Delivery>,
+    /// As in click.
+    pub(super) restore: Option<bool>,
 }
 
 impl Arguments {
@@ -92,19 +94,22 @@ fn check(arguments: &Arguments) -> Result<()> {
 }
 
 async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
-    let written = context
-        .act(async {
-            if arguments.aim().is_element() {
-                let element = target::element(&context, &arguments.aim()).await?;
-                into_element(&context, &arguments, element).await
-            } else {
-                into_focus(&context, &arguments).await
-            }
-        })
-        .await?;
+    let write = async {
+        if arguments.aim().is_element() {
+            let element = target::element(&context, &arguments.aim()).await?;
+            into_element(&context, &arguments, element).await
+        } else {
+            into_focus(&context, &arguments).await
+        }
+    };
+    let judge = |written| judge(&context, &arguments, written);
+    context.operate(arguments.restore.unwrap_or(false), write, judge).await
+}
+
+async fn judge(context: &Context, arguments: &Arguments, written: Written) -> Result<EffectReport> {
     match written {
         Written::Judged(report) => Ok(report),
-        Written::Typed(typed) => typed.judge(&context, &arguments).await,
+        Written::Typed(typed) => typed.judge(context, arguments).await,
     }
 }
 
@@ -119,10 +124,7 @@ pub(super) async fn into_element_whole(
     arguments: &Arguments,
     element: Element,
 ) -> Result<EffectReport> {
-    match into_element(context, arguments, element).await? {
-        Written::Judged(report) => Ok(report),
-        Written::Typed(typed) => typed.judge(context, arguments).await,
-    }
+    judge(context, arguments, into_element(context, arguments, element).await?).await
 }
 
 async fn into_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Written> {

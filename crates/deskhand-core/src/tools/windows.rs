@@ -45,7 +45,12 @@ pub(super) fn line(window: &Window) -> String {
         line += &format!(" pid {pid}");
     }
     line += &format!(" {}", window.frame);
-    for (set, word) in [(window.focused, "focused"), (window.minimized, "minimized")] {
+    for (set, word) in [
+        (window.focused, "focused"),
+        (window.minimized, "minimized"),
+        (window.maximized, "maximized"),
+        (window.fullscreen, "fullscreen"),
+    ] {
         if set {
             line += &format!(" {word}");
         }

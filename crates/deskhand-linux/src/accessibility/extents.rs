@@ -151,6 +151,8 @@ mod tests {
             client,
             focused: false,
             minimized: false,
+            maximized: false,
+            fullscreen: false,
             z: 0,
             kind: WindowKind::Normal,
             parent: None,

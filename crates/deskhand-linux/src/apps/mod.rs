@@ -126,6 +126,8 @@ mod tests {
             client: Rect::default(),
             focused: false,
             minimized: false,
+            maximized: false,
+            fullscreen: false,
             z: 0,
             kind,
             parent: None,

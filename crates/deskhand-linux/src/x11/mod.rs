@@ -25,8 +25,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Capture, CaptureTarget, Chord, Click, Delivered, Display, Hit, Keyboard, Pointer, PortError, Screen,
-    Stop, Window, WindowId, Windows,
+    Capture, CaptureTarget, Chord, Click, Delivered, Display, Drag, FrameChange, Hit, Keyboard, Pointer,
+    PortError, Screen, Stop, Wheel, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
@@ -142,16 +142,30 @@ impl X11 {
         self.guard.clone()
     }
 
+    /// Runs something on the thread for windows that goes by the windows as they are now.
+    async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Link, &Listing) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let work = move |desk: &mut Desk, _: &_, _: &_| {
+            let listing = desk.list()?;
+            work(&desk.link, &listing)
+        };
+        self.desk.run(&Stop::new(), false, work).await.map_err(|error| self.seen.judge(error))
+    }
+
     /// Waits until `window` is in front, or until it has the focus and does not come to the front.
     async fn reach(
         &self,
         window: WindowId,
+        takes_focus: bool,
         changes: &mut watch::Receiver<u64>,
         begun: Instant,
     ) -> Result<(), PortError> {
         loop {
-            let look =
-                move |desk: &mut Desk, _: &_, _: &_| Ok(windows::activate::standing(&desk.list()?, window)?);
+            let look = move |desk: &mut Desk, _: &_, _: &_| {
+                Ok(windows::activate::standing(&desk.list()?, window, takes_focus)?)
+            };
             let bound = match self.desk.run(&Stop::new(), false, look).await? {
                 Standing::InFront => return Ok(()),
                 Standing::Covered => RAISE_BOUND,
@@ -180,27 +194,18 @@ impl Windows for X11 {
     }
 
     async fn hit_test(&self, point: Point) -> Result<Hit, PortError> {
-        self.desk
-            .run(&Stop::new(), false, move |desk, _, _| {
-                let listing = desk.list()?;
-                windows::hit::test(&desk.link, &listing, point)
-            })
-            .await
+        self.ask(move |link, listing| windows::hit::test(link, listing, point)).await
     }
 
     async fn activate(&self, window: WindowId) -> Result<(), PortError> {
         let mut changes = self.changes().await?;
         changes.mark_unchanged();
         let begun = Instant::now();
-        let ask = move |desk: &mut Desk, _: &_, _: &_| {
-            let listing = desk.list()?;
-            windows::activate::ask(&desk.link, &listing, window)
-        };
-        let asked = self.desk.run(&Stop::new(), false, ask).await.map_err(|error| self.seen.judge(error))?;
+        let asked = self.ask(move |link, listing| windows::activate::ask(link, listing, window)).await?;
         if asked.before == Standing::InFront {
             return Ok(());
         }
-        self.reach(window, &mut changes, begun).await?;
+        self.reach(window, asked.takes_focus, &mut changes, begun).await?;
         if asked.hidden {
             let settled = begun + SETTLE_BOUND;
             while matches!(
@@ -211,12 +216,24 @@ impl Windows for X11 {
         Ok(())
     }
 
+    async fn set_frame(&self, window: WindowId, change: FrameChange) -> Result<(), PortError> {
+        self.ask(move |link, listing| windows::arrange::set_frame(link, listing, window, change)).await
+    }
+
+    async fn set_state(&self, window: WindowId, state: WindowState) -> Result<(), PortError> {
+        self.ask(move |link, listing| windows::arrange::set_state(link, listing, window, state)).await
+    }
+
+    async fn put_below(&self, window: WindowId, above: WindowId) -> Result<(), PortError> {
+        self.ask(move |link, listing| windows::arrange::put_below(link, listing, window, above)).await
+    }
+
+    async fn manager(&self) -> Result<Option<String>, PortError> {
+        self.ask(windows::arrange::manager).await
+    }
+
     async fn close(&self, window: WindowId) -> Result<bool, PortError> {
-        let ask = move |desk: &mut Desk, _: &_, _: &_| {
-            let listing = desk.list()?;
-            windows::close::ask(&desk.link, &listing, window)
-        };
-        self.desk.run(&Stop::new(), false, ask).await.map_err(|error| self.seen.judge(error))
+        self.ask(move |link, listing| windows::close::ask(link, listing, window)).await
     }
 
     async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {
@@ -250,6 +267,19 @@ impl Pointer for X11 {
     async fn click(&self, click: &Click, stop: &Stop) -> Result<Delivered, PortError> {
         let click = click.clone();
         let work = move |input: &mut Input, pulse: &_, stop: &_| pointer::click(input, pulse, &click, stop);
+        self.input.run(stop, false, work).await
+    }
+
+    async fn drag(&self, drag: &Drag, stop: &Stop) -> Result<Delivered, PortError> {
+        let drag = drag.clone();
+        let work = move |input: &mut Input, pulse: &_, stop: &_| pointer::drag(input, pulse, &drag, stop);
+        self.input.run(stop, false, work).await
+    }
+
+    async fn turn_wheel(&self, wheel: &Wheel, stop: &Stop) -> Result<Delivered, PortError> {
+        let wheel = wheel.clone();
+        let work =
+            move |input: &mut Input, pulse: &_, stop: &_| pointer::turn_wheel(input, pulse, &wheel, stop);
         self.input.run(stop, false, work).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deskhand_core::desktop::{Button, Click, Delivered, PortError, Stop};
+use deskhand_core::desktop::{Button, Click, Delivered, Direction, Drag, Modifier, PortError, Stop, Wheel};
 use deskhand_core::geometry::Point;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
@@ -18,6 +18,26 @@ use super::worker::Pulse;
 /// Pause between the clicks of a multiple click. Toolkits take 250 ms (Motif) to 500 ms from press to press; a
 /// human hold of 30 ms and this stay well below the shortest.
 const MULTIPLE_CLICK_PAUSE: Duration = Duration::from_millis(40);
+
+/// Time between two moves of a drag: what a mouse of 80 reports a second does.
+const MOVE_STEP: Duration = Duration::from_millis(12);
+
+/// A drag makes at least so many moves: toolkits begin one after some pixels, and the place where it ends has to see it
+/// come.
+const LEAST_MOVES: u32 = 12;
+
+/// Most moves of a drag; a longer one makes larger steps.
+const MOST_MOVES: u32 = 5000;
+
+/// A press rests so long before it moves. Lists that scroll by touch take a faster one for a flick.
+const PRESS_REST: Duration = Duration::from_millis(80);
+
+/// What is dragged rests so long before it is let go: the place where it is dropped answers over the display server
+/// whether it takes it, and a drop before that answer is none.
+const DROP_REST: Duration = Duration::from_millis(150);
+
+/// Time between two notches of the wheel.
+const NOTCH: Duration = Duration::from_millis(8);
 
 /// Where the pointer is.
 pub(super) fn position(link: &Link) -> Result<Point, Trouble> {
@@ -50,15 +70,115 @@ pub(super) fn click(
     click: &Click,
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
-    let button = device_button(&input.link, click.button)?;
-    let held = input.hold_modifiers(&click.modifiers)?;
+    let button = device_button(&input.link, logical(click.button))?;
+    with_button(input, &click.modifiers, button, |input, pressed| {
+        press_repeatedly(input, pulse, click, pressed, button, stop)
+    })
+}
+
+/// Runs `work` while the modifiers are held. It is given what is down while the button is, the button last, for the guard.
+fn with_button<T>(
+    input: &mut Input,
+    modifiers: &[Modifier],
+    button: u8,
+    work: impl FnOnce(&mut Input, &[Pressed]) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let held = input.hold_modifiers(modifiers)?;
     let mut pressed: Vec<Pressed> = Input::held_by_us(&held).iter().copied().map(Pressed::Key).collect();
     pressed.push(Pressed::Button(button));
-    let result = press_repeatedly(input, pulse, click, &pressed, button, stop);
+    let result = work(input, &pressed);
     let restored = input.restore(held);
     input.guard.tell(&Notice::Released);
-    let delivered = result?;
-    restored.map(|()| delivered)
+    let done = result?;
+    restored.map(|()| done)
+}
+
+/// Drags, and leaves buttons and modifiers as they were, however it ends.
+pub(super) fn drag(input: &mut Input, pulse: &Pulse, drag: &Drag, stop: &Stop) -> Result<Delivered, Trouble> {
+    let button = device_button(&input.link, logical(drag.button))?;
+    with_button(input, &drag.modifiers, button, |input, pressed| {
+        send_motion(&input.link, drag.from)?;
+        input.link.sync()?;
+        rest(MOVE_STEP, pulse, stop);
+        if stop.is_cancelled() {
+            return Err(PortError::Stopped.into());
+        }
+        input.guard.tell(&Notice::Pressing(pressed.to_vec()));
+        send_button(&input.link, BUTTON_PRESS_EVENT, button)?;
+        let moved = pull(input, pulse, drag, stop);
+        if !matches!(moved, Ok(Delivered { done, total }) if done == total) {
+            send_motion(&input.link, drag.from)?;
+        }
+        send_button(&input.link, BUTTON_RELEASE_EVENT, button)?;
+        input.link.sync()?;
+        input.guard.tell(&Notice::Pressing(pressed[..pressed.len() - 1].to_vec()));
+        moved
+    })
+}
+
+/// Moves the pressed button along its way.
+fn pull(input: &mut Input, pulse: &Pulse, drag: &Drag, stop: &Stop) -> Result<Delivered, Trouble> {
+    let steps = u32::try_from(drag.duration.as_millis() / MOVE_STEP.as_millis()).unwrap_or(MOST_MOVES);
+    let steps = steps.clamp(LEAST_MOVES, MOST_MOVES);
+    let pause = drag.duration / steps;
+    let total = steps as usize;
+    let between = |from: i32, to: i32, step: u32| {
+        let way = (i64::from(to) - i64::from(from)) * i64::from(step) / i64::from(steps);
+        i32::try_from(i64::from(from) + way).unwrap_or(to)
+    };
+    input.link.x.flush()?;
+    rest(PRESS_REST, pulse, stop);
+    for step in 1..=steps {
+        if stop.is_cancelled() {
+            return Ok(Delivered { done: step as usize - 1, total });
+        }
+        let at = Point::new(between(drag.from.x, drag.to.x, step), between(drag.from.y, drag.to.y, step));
+        send_motion(&input.link, at)?;
+        input.link.sync()?;
+        rest(pause, pulse, stop);
+    }
+    rest(DROP_REST, pulse, stop);
+    let done = if stop.is_cancelled() { total - 1 } else { total };
+    Ok(Delivered { done, total })
+}
+
+/// Turns the wheel.
+pub(super) fn turn_wheel(
+    input: &mut Input,
+    pulse: &Pulse,
+    wheel: &Wheel,
+    stop: &Stop,
+) -> Result<Delivered, Trouble> {
+    let button = device_button(
+        &input.link,
+        match wheel.direction {
+            Direction::Up => 4,
+            Direction::Down => 5,
+            Direction::Left => 6,
+            Direction::Right => 7,
+        },
+    )?;
+    let total = wheel.notches as usize;
+    with_button(input, &wheel.modifiers, button, |input, pressed| {
+        send_motion(&input.link, wheel.at)?;
+        input.link.sync()?;
+        for done in 0..total {
+            if stop.is_cancelled() {
+                return if done == 0 {
+                    Err(PortError::Stopped.into())
+                } else {
+                    Ok(Delivered { done, total })
+                };
+            }
+            input.guard.tell(&Notice::Pressing(pressed.to_vec()));
+            send_button(&input.link, BUTTON_PRESS_EVENT, button)?;
+            send_button(&input.link, BUTTON_RELEASE_EVENT, button)?;
+            input.link.sync()?;
+            input.guard.tell(&Notice::Pressing(pressed[..pressed.len() - 1].to_vec()));
+            rest(NOTCH, pulse, stop);
+        }
+        Ok(Delivered { done: total, total })
+    })
 }
 
 fn press_repeatedly(
@@ -93,16 +213,21 @@ fn press_repeatedly(
     Ok(Delivered { done: total, total })
 }
 
-/// The button of the device that acts as `button`: a left-handed person has them swapped.
-fn device_button(link: &Link, button: Button) -> Result<u8, Trouble> {
-    let logical = match button {
+/// The number that programs know a button by.
+const fn logical(button: Button) -> u8 {
+    match button {
         Button::Left => 1,
         Button::Middle => 2,
         Button::Right => 3,
-    };
+    }
+}
+
+/// The button of the device that acts as number `logical`: a left-handed person has them swapped, one who likes content
+/// to follow the finger has the wheel's.
+fn device_button(link: &Link, logical: u8) -> Result<u8, Trouble> {
     let map = link.x.get_pointer_mapping()?.reply()?.map;
     let place = map.iter().position(|&acts_as| acts_as == logical);
     place
         .and_then(|place| u8::try_from(place + 1).ok())
-        .ok_or_else(|| PortError::NotSupported(format!("this pointer has no {button:?} button")).into())
+        .ok_or_else(|| PortError::NotSupported(format!("this pointer has no button {logical}")).into())
 }

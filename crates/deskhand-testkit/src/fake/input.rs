@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    ChangeKind, Chord, Click, Delivered, Keyboard, Pointer, PortError, State, Stop,
+    ChangeKind, Chord, Click, Delivered, Direction, Drag, ElementId, Keyboard, Pointer, PortError, State,
+    Stop, Wheel,
 };
 use deskhand_core::geometry::Point;
 
@@ -46,6 +47,92 @@ impl Pointer for FakeDesktop {
             self.use_element(&id)?;
         }
         Ok(Delivered { done: total, total })
+    }
+
+    async fn drag(&self, drag: &Drag, stop: &Stop) -> Result<Delivered, PortError> {
+        let total = 10;
+        if stop.is_cancelled() {
+            return Err(PortError::Stopped);
+        }
+        let Drag { from, to, .. } = drag;
+        let way = format!("{:?} drag {},{} to {},{}", drag.button, from.x, from.y, to.x, to.y);
+        self.lock().journal.push(way.to_lowercase());
+        tokio::select! {
+            () = tokio::time::sleep(drag.duration) => {}
+            () = stop.cancelled() => {
+                self.lock().pointer = *from;
+                return Ok(Delivered { done: total / 2, total });
+            }
+        }
+        let told = self.lock().drop_at(*from, *to);
+        if let Some((element, kind)) = told {
+            self.tell(element, kind);
+        }
+        Ok(Delivered { done: total, total })
+    }
+
+    async fn turn_wheel(&self, wheel: &Wheel, stop: &Stop) -> Result<Delivered, PortError> {
+        let total = wheel.notches as usize;
+        if stop.is_cancelled() {
+            return Err(PortError::Stopped);
+        }
+        let told = self.lock().turn_wheel(wheel);
+        if let Some(element) = told {
+            self.tell(element, ChangeKind::Value);
+        }
+        Ok(Delivered { done: total, total })
+    }
+}
+
+/// How far a notch of the wheel moves a scroll bar of the fake.
+const NOTCH: f64 = 10.0;
+
+impl super::State {
+    /// What a drag does to what is at its ends: text is selected up to its end, a value becomes the greatest, and anything
+    /// else that is not `dead` gets a star to its name where something is dropped on it.
+    fn drop_at(&mut self, from: Point, to: Point) -> Option<(ElementId, ChangeKind)> {
+        self.pointer = to;
+        let start = self.element_under(from).map(|element| element.node.id.clone());
+        let element = self.element_under(to)?;
+        if element.behaviour.dead {
+            return None;
+        }
+        let id = element.node.id.clone();
+        if start.as_ref() != Some(&id) {
+            element.node.name.push('*');
+            return Some((id, ChangeKind::Name));
+        }
+        if let Some(text) = &mut element.text {
+            text.selections = vec![(0, text.length)];
+            return Some((id, ChangeKind::Caret));
+        }
+        let value = element.value.as_mut()?;
+        value.current = value.maximum;
+        Some((id, ChangeKind::Value))
+    }
+
+    /// Moves the first scroll bar of the window under the wheel.
+    fn turn_wheel(&mut self, wheel: &Wheel) -> Option<ElementId> {
+        self.pointer = wheel.at;
+        let Wheel { at, direction, notches, .. } = wheel;
+        self.journal.push(format!("wheel {direction:?} x{notches} at {},{}", at.x, at.y).to_lowercase());
+        let window = self.top_at(*at)?.id.0;
+        let bar =
+            self.window_mut(window).elements.iter_mut().find(|element| element.node.role == "scroll bar")?;
+        let value = bar.value.as_mut().filter(|_| !bar.behaviour.dead)?;
+        let forwards = matches!(direction, Direction::Down | Direction::Right);
+        let way = f64::from(*notches) * if forwards { NOTCH } else { -NOTCH };
+        let before = value.current;
+        value.current = (value.current + way).clamp(value.minimum, value.maximum);
+        (value.current != before).then(|| bar.node.id.clone())
+    }
+
+    fn element_under(&mut self, point: Point) -> Option<&mut super::FakeElement> {
+        let window = self.top_at(point)?.id.0;
+        let inside = |element: &&mut super::FakeElement| {
+            !element.gone && element.frame.is_some_and(|frame| frame.contains(point))
+        };
+        self.window_mut(window).elements.iter_mut().skip(1).rev().find(inside)
     }
 }
 

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, Health, Hit,
-    InstalledApp, LaunchRequest, Launched, Need, Node, Pixels, PortError, RunningApp, Screen, Stop, Text,
-    Value, Window, WindowId, Windows,
+    Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, FrameChange,
+    Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels, PortError, RunningApp, Screen,
+    Stop, Text, Value, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::{broadcast, watch};
@@ -174,6 +174,16 @@ impl FakeDesktop {
         self.lock().grabbed = grabbed;
     }
 
+    fn arrange(&self, id: WindowId, change: impl FnOnce(&mut Window)) -> Result<(), PortError> {
+        {
+            let mut state = self.lock();
+            let window = state.windows.iter_mut().find(|window| window.window.id == id);
+            change(&mut window.ok_or(PortError::WindowGone(id))?.window);
+        }
+        self.windows_changed.send_modify(|number| *number += 1);
+        Ok(())
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,6 +251,42 @@ impl Windows for FakeDesktop {
         }
         self.windows_changed.send_modify(|number| *number += 1);
         Ok(())
+    }
+
+    async fn set_frame(&self, id: WindowId, change: FrameChange) -> Result<(), PortError> {
+        self.arrange(id, |window| {
+            // A title says of a window that it keeps its size.
+            let size = (window.frame.width, window.frame.height);
+            window.frame = change.of(window.frame);
+            if window.title.contains("fixed") {
+                (window.frame.width, window.frame.height) = size;
+            }
+        })
+    }
+
+    async fn set_state(&self, id: WindowId, state: WindowState) -> Result<(), PortError> {
+        self.arrange(id, |window| {
+            window.minimized = state == WindowState::Minimized;
+            window.maximized = state == WindowState::Maximized;
+            window.fullscreen = state == WindowState::Fullscreen;
+        })
+    }
+
+    async fn put_below(&self, id: WindowId, above: WindowId) -> Result<(), PortError> {
+        {
+            let mut state = self.lock();
+            let place = state.windows.iter().position(|window| window.window.id == id);
+            let window = state.windows.remove(place.ok_or(PortError::WindowGone(id))?);
+            let above = state.windows.iter().position(|window| window.window.id == above);
+            let place = above.unwrap_or(state.windows.len());
+            state.windows.insert(place, window);
+        }
+        self.windows_changed.send_modify(|number| *number += 1);
+        Ok(())
+    }
+
+    async fn manager(&self) -> Result<Option<String>, PortError> {
+        Ok(Some("fake".to_owned()))
     }
 
     async fn close(&self, id: WindowId) -> Result<bool, PortError> {

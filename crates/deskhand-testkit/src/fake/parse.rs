@@ -67,6 +67,8 @@ fn window(line: &str) -> FakeWindow {
         client: Rect::default(),
         focused: false,
         minimized: false,
+        maximized: false,
+        fullscreen: false,
         z: 0,
         kind: WindowKind::Normal,
         parent: None,

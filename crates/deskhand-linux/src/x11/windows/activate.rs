@@ -2,15 +2,18 @@
 
 use deskhand_core::desktop::{PortError, WindowId, WindowKind};
 use x11rb::protocol::xproto::{
-    ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, EventMask, InputFocus, StackMode, Time,
-    Window as XWindow,
+    AtomEnum, ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, EventMask, InputFocus, StackMode,
+    Time, Window as XWindow,
 };
 
 use super::listing::{Listed, Listing};
-use crate::x11::connection::{Link, Trouble};
+use crate::x11::connection::{Link, Trouble, unless_refused};
 
-/// `_NET_ACTIVE_WINDOW`: the request comes from a pager, which window managers trust as the person's own wish.
-const SOURCE_PAGER: u32 = 2;
+/// The request comes from a pager, which window managers trust as the person's own wish.
+pub(super) const SOURCE_PAGER: u32 = 2;
+
+/// `WM_HINTS`: whether the second number says if the window takes the focus.
+const INPUT_HINT: u32 = 1;
 
 /// How far a window is from being active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +32,21 @@ pub(in crate::x11) struct Asked {
     pub(in crate::x11) before: Standing,
     /// Whether it was off the screen.
     pub(in crate::x11) hidden: bool,
+    /// Whether the window takes the keyboard focus at all.
+    pub(in crate::x11) takes_focus: bool,
 }
 
-/// How `id` stands in `listing`.
+/// How `id` stands in `listing`. Of a window that takes no focus none is expected.
 ///
 /// # Errors
 /// `WindowGone`.
-pub(in crate::x11) fn standing(listing: &Listing, id: WindowId) -> Result<Standing, PortError> {
+pub(in crate::x11) fn standing(
+    listing: &Listing,
+    id: WindowId,
+    takes_focus: bool,
+) -> Result<Standing, PortError> {
     let listed = listing.find(id).ok_or(PortError::WindowGone(id))?;
-    if !listed.window.focused || !listed.viewable {
+    if (takes_focus && !listed.window.focused) || !listed.viewable {
         return Ok(Standing::Behind);
     }
     let covered = covers(listing, listed).next().is_some();
@@ -62,15 +71,17 @@ pub(in crate::x11) fn covers<'l>(
 /// # Errors
 /// `WindowGone`, and `NotSupported` while a popup of the window is open: raising would close it.
 pub(in crate::x11) fn ask(link: &Link, listing: &Listing, id: WindowId) -> Result<Asked, Trouble> {
-    let before = standing(listing, id)?;
     let listed = listing.find(id).ok_or(PortError::WindowGone(id))?;
-    let hidden = !listed.viewable;
+    let window = XWindow::try_from(id.0).map_err(|_| PortError::UnknownWindow(id))?;
+    let takes_focus = takes_focus(link, window)?;
+    let before = standing(listing, id, takes_focus)?;
+    let asked = Asked { before, hidden: !listed.viewable, takes_focus };
     if before == Standing::InFront {
-        return Ok(Asked { before, hidden });
+        return Ok(asked);
     }
     if let Some(popup) = listing.popups(id).find(|popup| !popup.passing) {
         if before == Standing::Covered {
-            return Ok(Asked { before: Standing::InFront, hidden });
+            return Ok(Asked { before: Standing::InFront, ..asked });
         }
         return Err(PortError::NotSupported(format!(
             "window {id} has a popup open ({}), which activating would close; use or close the popup first",
@@ -83,13 +94,27 @@ pub(in crate::x11) fn ask(link: &Link, listing: &Listing, id: WindowId) -> Resul
             PortError::NotSupported(format!("window {id} is a popup, which cannot be activated")).into()
         );
     }
-    let window = XWindow::try_from(id.0).map_err(|_| PortError::UnknownWindow(id))?;
     if listing.managed {
         ask_manager(link, listing, window)?;
     } else {
         take(link, listed, window)?;
     }
-    Ok(Asked { before, hidden })
+    Ok(asked)
+}
+
+/// Whether the window takes the keyboard focus, by ICCCM 4.1.7: it does unless it says that it does not, and does not take
+/// it by itself either.
+fn takes_focus(link: &Link, window: XWindow) -> Result<bool, Trouble> {
+    let atoms = &link.atoms;
+    let hints = link.x.get_property(false, window, AtomEnum::WM_HINTS, AtomEnum::WM_HINTS, 0, 2)?;
+    let protocols = link.x.get_property(false, window, atoms.WM_PROTOCOLS, AtomEnum::ATOM, 0, 64)?;
+    let hints: Vec<u32> = unless_refused(hints.reply())?
+        .and_then(|reply| reply.value32().map(Iterator::collect))
+        .unwrap_or_default();
+    let takes_it_itself = unless_refused(protocols.reply())?
+        .is_some_and(|reply| reply.value32().into_iter().flatten().any(|atom| atom == atoms.WM_TAKE_FOCUS));
+    let refuses = matches!(hints[..], [flags, 0] if flags & INPUT_HINT != 0);
+    Ok(takes_it_itself || !refuses)
 }
 
 fn ask_manager(link: &Link, listing: &Listing, window: XWindow) -> Result<(), Trouble> {

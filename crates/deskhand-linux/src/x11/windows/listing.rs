@@ -418,6 +418,8 @@ fn describe(
         client: place.area,
         focused: false,
         minimized: properties.minimized && !place.viewable,
+        maximized: properties.maximized,
+        fullscreen: properties.fullscreen,
         z: 0,
         kind,
         parent: None,

@@ -1,6 +1,7 @@
 //! Top-level windows.
 
 pub(super) mod activate;
+pub(super) mod arrange;
 pub(super) mod changes;
 pub(super) mod close;
 pub(super) mod frame;

@@ -24,6 +24,8 @@ pub(in crate::x11) struct Properties {
     /// A tooltip, notification or drag icon.
     pub(in crate::x11) passing: bool,
     pub(in crate::x11) minimized: bool,
+    pub(in crate::x11) maximized: bool,
+    pub(in crate::x11) fullscreen: bool,
     pub(in crate::x11) decoration: Option<Extents>,
     pub(in crate::x11) shadow: Option<Extents>,
     said_pid: Option<u32>,
@@ -106,6 +108,9 @@ impl<'c> PropertyCookies<'c> {
                     || kind == atoms._NET_WM_WINDOW_TYPE_NOTIFICATION
                     || kind == atoms._NET_WM_WINDOW_TYPE_DND
             }),
+            maximized: states.contains(&atoms._NET_WM_STATE_MAXIMIZED_HORZ)
+                && states.contains(&atoms._NET_WM_STATE_MAXIMIZED_VERT),
+            fullscreen: states.contains(&atoms._NET_WM_STATE_FULLSCREEN),
             minimized: states.contains(&atoms._NET_WM_STATE_HIDDEN) || state.first() == Some(&ICONIC_STATE),
             decoration: Extents::from_property(&numbers(self.decoration)?),
             shadow: Extents::from_property(&numbers(self.shadow)?),

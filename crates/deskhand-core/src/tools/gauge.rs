@@ -1,0 +1,293 @@
+//! How far a content is scrolled: told by its scroll bar, by where its elements are, or by what it looks like.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::under::Under;
+use crate::desktop::{DetailsRequest, Direction, ElementId, Node, Value, Window};
+use crate::effect::EFFECT_WAIT;
+use crate::engine::Context;
+use crate::geometry::Rect;
+use crate::sight::Sight;
+
+/// Elements whose places are watched. A few would do; of some toolkits many have no place while they are out of view.
+const ANCHORS: usize = 16;
+/// A scroll bar lies so deep below what it scrolls: some toolkits put a box around it.
+const BAR_DEPTH: usize = 2;
+/// Scrolling that glides is looked at so often, and has come to rest when two looks are alike.
+const LOOK: Duration = Duration::from_millis(50);
+/// Gliding takes so long at most.
+const GLIDE: Duration = Duration::from_millis(1200);
+/// At the edges of what scrolls, scroll bars and headings stand still: pictures are compared without this part.
+const EDGE: u32 = 8;
+/// Of so large a part of a picture the pixels must change to count as another page.
+const ANOTHER_PAGE: usize = 20;
+/// Places further away than any screen are what toolkits say of things that have none.
+const FAR: i32 = 1_000_000;
+
+/// What is watched.
+pub(super) struct Gauge {
+    window: Window,
+    direction: Direction,
+    under: Option<Under>,
+    /// The scroll bar, if there is one that can move.
+    pub(super) bar: Option<ElementId>,
+    anchors: Vec<ElementId>,
+    /// What scrolls, in screen pixels.
+    pub(super) pane: Rect,
+}
+
+/// How it stands at one moment.
+pub(super) struct Mark {
+    pub(super) bar: Option<Value>,
+    anchors: Vec<Option<Rect>>,
+    sight: Option<Sight>,
+}
+
+/// How far it has moved from one moment to another.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Moved {
+    /// Pixels of the content, where they are known; positive in the direction of scrolling.
+    pub(super) pixels: Option<i64>,
+    /// For the answer.
+    pub(super) before: Option<String>,
+    pub(super) after: String,
+    /// Whether it can only have been scrolling.
+    pub(super) certain: bool,
+}
+
+impl Gauge {
+    pub(super) async fn new(
+        context: &Context,
+        window: &Window,
+        under: Option<Under>,
+        direction: Direction,
+    ) -> Self {
+        let mut gauge = Self {
+            window: window.clone(),
+            direction,
+            under: None,
+            bar: None,
+            anchors: Vec::new(),
+            pane: window.frame,
+        };
+        if let Some(under) = under {
+            gauge.find(context, &under).await;
+            gauge.under = Some(under);
+        }
+        gauge
+    }
+
+    const fn is_across(&self) -> bool {
+        matches!(self.direction, Direction::Left | Direction::Right)
+    }
+
+    /// Length of what is seen of the content, in pixels.
+    pub(super) const fn page(&self) -> u32 {
+        if self.is_across() { self.pane.width } else { self.pane.height }
+    }
+
+    async fn find(&mut self, context: &Context, under: &Under) {
+        let mut holder = None;
+        for &place in &under.chain {
+            if let Some(bar) = self.bar_below(context, under, place).await {
+                self.bar = Some(bar);
+                holder = Some(place);
+                break;
+            }
+        }
+        let scrolls = |place: &&u32| under.tree.nodes.get(**place as usize).is_some_and(is_scrollable);
+        // The outermost of nested documents is what a browser scrolls.
+        let holder = holder.or_else(|| under.chain.iter().rfind(scrolls).copied());
+        let place = holder.unwrap_or(0);
+        let candidates: Vec<u32> = under.below(place).filter(|&at| is_anchor(under, at)).collect();
+        let step = candidates.len().div_ceil(ANCHORS).max(1);
+        let node = |at: u32| under.tree.nodes[at as usize].id.clone();
+        let mut asked = vec![node(place)];
+        asked.extend(candidates.into_iter().step_by(step).map(node));
+        let frames = frames(context, under, &asked).await;
+        if let Some(frame) =
+            frames.first().copied().flatten().and_then(|frame| frame.intersection(&self.window.frame))
+        {
+            self.pane = frame;
+        }
+        let placed = asked.into_iter().zip(frames).skip(1).filter(|(_, frame)| frame.is_some());
+        self.anchors = placed.map(|(id, _)| id).collect();
+    }
+
+    /// The scroll bar of this direction close below `place`, if it can move.
+    async fn bar_below(&self, context: &Context, under: &Under, place: u32) -> Option<ElementId> {
+        let nodes = &under.tree.nodes;
+        let depth = |at: u32| {
+            let parent = |at: &u32| nodes[*at as usize].parent;
+            std::iter::successors(Some(at), parent).take_while(|above| *above != place).count()
+        };
+        let is_bar = |at: &u32| nodes[*at as usize].role == "scroll bar" && depth(*at) <= BAR_DEPTH;
+        let bars: Vec<ElementId> =
+            under.below(place).filter(is_bar).map(|at| nodes[at as usize].id.clone()).collect();
+        if bars.is_empty() {
+            return None;
+        }
+        let request = DetailsRequest { text_limit: 0, frames: true, actions: false };
+        let details = under.details(context, &bars, request).await;
+        let fits = |details: &crate::desktop::Details| {
+            let moves = details.value.is_some_and(|value| value.maximum > value.minimum);
+            let lies = details
+                .frame
+                .filter(|frame| !frame.is_empty())
+                .is_none_or(|frame| (frame.width > frame.height) == self.is_across());
+            moves && lies
+        };
+        bars.into_iter().zip(details).find(|(_, found)| found.as_ref().is_some_and(fits)).map(|(id, _)| id)
+    }
+
+    /// Looks how it stands. With `sight`, also at the picture.
+    pub(super) async fn mark(&self, context: &Context, sight: bool) -> Mark {
+        let mut mark = Mark { bar: None, anchors: Vec::new(), sight: None };
+        if let Some(under) = &self.under {
+            if let Some(bar) = &self.bar {
+                let request = DetailsRequest { text_limit: 0, frames: false, actions: false };
+                let details = under.details(context, std::slice::from_ref(bar), request).await;
+                mark.bar = details.into_iter().next().flatten().and_then(|details| details.value);
+            }
+            mark.anchors = frames(context, under, &self.anchors).await;
+        }
+        if sight {
+            mark.sight = Sight::of(context, self.window.id).await;
+        }
+        mark
+    }
+
+    /// An element of the content, and where it is, for scrolling it to another place.
+    pub(super) fn anchor(&self, mark: &Mark) -> Option<(ElementId, Rect)> {
+        let placed = self.anchors.iter().zip(&mark.anchors);
+        let placed: Vec<_> = placed.filter_map(|(id, frame)| Some((id.clone(), (*frame)?))).collect();
+        let in_view = |(_, frame): &&(ElementId, Rect)| frame.intersection(&self.pane).is_some();
+        placed.iter().find(in_view).or_else(|| placed.get(placed.len() / 2)).cloned()
+    }
+
+    /// How far it has moved from `before` to `now`. `None`: not at all, as far as can be told.
+    pub(super) fn moved(&self, before: &Mark, now: &Mark) -> Option<Moved> {
+        let pixels = self.shift(before, now);
+        if let (Some(old), Some(new)) = (before.bar, now.bar)
+            && old.current != new.current
+        {
+            let end = |value: Value| if new.current >= value.maximum { " (the end)" } else { "" };
+            return Some(Moved {
+                pixels,
+                before: Some(number(old.current)),
+                after: format!(
+                    "scroll bar at {} of {}{}",
+                    number(new.current),
+                    number(new.maximum),
+                    end(new)
+                ),
+                certain: true,
+            });
+        }
+        if let Some(pixels) = pixels.filter(|&pixels| pixels != 0) {
+            let after = format!("content moved by {pixels} pixels");
+            return Some(Moved { pixels: Some(pixels), before: None, after, certain: true });
+        }
+        let (old, new) = (before.sight.as_ref()?, now.sight.as_ref()?);
+        let region = inner(self.pane);
+        match old.scrolled(new, &region, self.direction) {
+            Some(pixels) if pixels != 0 => {
+                let after = format!("picture moved by {pixels} pixels");
+                Some(Moved { pixels: Some(pixels), before: None, after, certain: true })
+            }
+            _ => {
+                let changed = old.changed(new, &region)?;
+                let area = region.width as usize * region.height as usize;
+                (changed > area / ANOTHER_PAGE).then(|| Moved {
+                    pixels: None,
+                    before: None,
+                    after: format!("{changed} pixels changed"),
+                    certain: false,
+                })
+            }
+        }
+    }
+
+    /// The distance that most elements have moved.
+    fn shift(&self, before: &Mark, now: &Mark) -> Option<i64> {
+        let mut votes: HashMap<i64, usize> = HashMap::new();
+        for (old, new) in before.anchors.iter().zip(&now.anchors) {
+            let (Some(old), Some(new)) = (old, new) else { continue };
+            let way = match self.direction {
+                Direction::Down => i64::from(old.y) - i64::from(new.y),
+                Direction::Up => i64::from(new.y) - i64::from(old.y),
+                Direction::Right => i64::from(old.x) - i64::from(new.x),
+                Direction::Left => i64::from(new.x) - i64::from(old.x),
+            };
+            *votes.entry(way).or_default() += 1;
+        }
+        votes.into_iter().max_by_key(|(way, votes)| (*votes, way.abs())).map(|(way, _)| way)
+    }
+
+    /// Waits until it has moved and come to rest; `None` when it has not moved for a bounded time.
+    pub(super) async fn settle(&self, context: &Context, before: &Mark) -> (Mark, Option<Moved>) {
+        let begun = Instant::now();
+        let mut last: Option<Moved> = None;
+        loop {
+            let mut now = self.mark(context, false).await;
+            let mut moved = self.moved(before, &now);
+            if moved.is_none() && before.sight.is_some() {
+                now = self.mark(context, true).await;
+                moved = self.moved(before, &now);
+            }
+            let patience = if moved.is_some() { GLIDE } else { EFFECT_WAIT };
+            let rests = moved.is_some() && moved == last;
+            if rests || begun.elapsed() >= patience || context.pause(LOOK).await.is_err() {
+                return (now, moved);
+            }
+            last = moved;
+        }
+    }
+}
+
+fn number(value: f64) -> String {
+    let rounded = (value * 100.0).round() / 100.0;
+    rounded.to_string()
+}
+
+/// The part of a pane that scrolls for certain.
+fn inner(pane: Rect) -> Rect {
+    let (across, down) = (pane.width / EDGE, pane.height / EDGE);
+    Rect::new(
+        pane.x.saturating_add_unsigned(across),
+        pane.y.saturating_add_unsigned(down),
+        pane.width - 2 * across,
+        pane.height - 2 * down,
+    )
+}
+
+/// Roles of what scrolls without telling a scroll bar.
+fn is_scrollable(node: &Node) -> bool {
+    node.role.starts_with("document")
+        || matches!(
+            node.role.as_str(),
+            "scroll pane" | "viewport" | "list" | "list box" | "table" | "tree" | "tree table" | "terminal"
+        )
+}
+
+/// Whether the place of an element moves with the content: it holds no others, and is no part of a scroll bar.
+fn is_anchor(under: &Under, at: u32) -> bool {
+    let nodes = &under.tree.nodes;
+    let holds_none = nodes.get(at as usize + 1).is_none_or(|next| next.parent != Some(at));
+    let parent = nodes[at as usize].parent.map(|parent| nodes[parent as usize].role.as_str());
+    holds_none && nodes[at as usize].role != "scroll bar" && parent != Some("scroll bar")
+}
+
+/// Frames of elements; `None` for those that have none.
+async fn frames(context: &Context, under: &Under, ids: &[ElementId]) -> Vec<Option<Rect>> {
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let request = DetailsRequest { text_limit: 0, frames: true, actions: false };
+    let is_near = |frame: &Rect| !frame.is_empty() && frame.x.abs() < FAR && frame.y.abs() < FAR;
+    let details = under.details(context, ids, request).await;
+    details.into_iter().map(|found| found.and_then(|found| found.frame).filter(is_near)).collect()
+}

@@ -1,0 +1,79 @@
+//! What lies at a point of a window: the innermost element, and all that hold it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::window_state::MAX_NODES;
+use crate::desktop::{Details, DetailsRequest, ElementId, Node, TreeRequest, Window};
+use crate::engine::Context;
+use crate::geometry::Point;
+use crate::tree::{Snapshot, quote, spoken};
+
+/// Reading a tree for the sake of evidence may take so long.
+const BUDGET: Duration = Duration::from_secs(2);
+
+/// A chain of elements of one tree.
+#[derive(Clone, Debug)]
+pub(super) struct Under {
+    pub(super) window: Window,
+    pub(super) tree: Arc<Snapshot>,
+    /// Places in the tree, innermost first.
+    pub(super) chain: Vec<u32>,
+}
+
+impl Under {
+    /// What lies at `at`. `None` if the window has no tree.
+    pub(super) async fn at(context: &Context, window: &Window, at: Point) -> Option<Self> {
+        let tree = read(context, window).await?;
+        let innermost = context.desktop().accessibility.element_at(window, at).await.ok().flatten();
+        let place = innermost.and_then(|id| tree.nodes.iter().position(|node| node.id == id));
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        Some(Self::above(window, tree, place))
+    }
+
+    fn above(window: &Window, tree: Arc<Snapshot>, innermost: Option<u32>) -> Self {
+        let parent = |place: &u32| tree.nodes.get(*place as usize).and_then(|node| node.parent);
+        let chain = std::iter::successors(innermost, parent).collect();
+        Self { window: window.clone(), tree, chain }
+    }
+
+    /// The elements of the chain, innermost first.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.chain.iter().filter_map(|&place| self.tree.nodes.get(place as usize))
+    }
+
+    /// All elements of the window.
+    pub(super) fn everything(&self) -> HashSet<ElementId> {
+        self.tree.nodes.iter().map(|node| node.id.clone()).collect()
+    }
+
+    /// Details of some elements of the window, in the order given.
+    pub(super) async fn details(
+        &self,
+        context: &Context,
+        elements: &[ElementId],
+        request: DetailsRequest,
+    ) -> Vec<Option<Details>> {
+        let accessibility = &context.desktop().accessibility;
+        let read = accessibility.details(&self.window, elements, request, context.stop()).await;
+        read.unwrap_or_else(|_| vec![None; elements.len()])
+    }
+}
+
+/// The tree of a window, for evidence: `None` if it cannot be had.
+async fn read(context: &Context, window: &Window) -> Option<Arc<Snapshot>> {
+    let request = TreeRequest { max_nodes: MAX_NODES, budget: BUDGET, text_limit: 0 };
+    let tree = context.desktop().accessibility.tree(window, &request, context.stop()).await.ok()?;
+    let snapshot = Snapshot::passing(window.clone(), tree.nodes);
+    (!snapshot.nodes.is_empty()).then(|| Arc::new(snapshot))
+}
+
+/// An element for messages, without a number: the caller has not seen this tree.
+pub(super) fn named(node: &Node) -> String {
+    if node.name.is_empty() {
+        spoken(&node.role).to_owned()
+    } else {
+        format!("{} {}", spoken(&node.role), quote(&node.name, 60))
+    }
+}
