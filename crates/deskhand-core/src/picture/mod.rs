@@ -164,7 +164,7 @@ pub fn make(capture: Capture, make: &Make) -> Result<Picture> {
     let mut pixels = if (width, height) == (pixels.width, pixels.height) {
         pixels
     } else {
-        scale(pixels, width, height).map_err(|error| fault(&error))?
+        scale(&pixels, width, height).map_err(|error| fault(&error))?
     };
     let frame = PictureFrame { screen, width, height };
     marks::draw(&mut pixels, &frame, &make.marks);
@@ -183,20 +183,19 @@ pub fn make(capture: Capture, make: &Make) -> Result<Picture> {
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-fn scale(pixels: Pixels, width: u32, height: u32) -> Result<Pixels, Fault> {
-    let source = resize::images::Image::from_vec_u8(
-        pixels.width,
-        pixels.height,
-        pixels.rgba,
-        resize::PixelType::U8x4,
-    )?;
-    let mut target = resize::images::Image::new(width, height, resize::PixelType::U8x4);
+fn scale(pixels: &Pixels, width: u32, height: u32) -> Result<Pixels, Fault> {
+    // Typed, or the code for every kind of pixel comes along: megabytes.
+    type Source<'a> = resize::images::TypedImageRef<'a, resize::pixels::U8x4>;
+    type Target<'a> = resize::images::TypedImage<'a, resize::pixels::U8x4>;
+    let source = Source::from_buffer(pixels.width, pixels.height, &pixels.rgba)?;
+    let mut rgba = vec![0; width as usize * height as usize * 4];
+    let mut target = Target::from_buffer(width, height, &mut rgba)?;
     // A convolution over all covered pixels: thin strokes of text survive, which sampling would lose.
     let options = resize::ResizeOptions::new()
         .resize_alg(resize::ResizeAlg::Convolution(resize::FilterType::Bilinear))
         .use_alpha(false);
-    resize::Resizer::new().resize(&source, &mut target, &options)?;
-    Ok(Pixels { width, height, rgba: target.into_vec() })
+    resize::Resizer::new().resize_typed(&source, &mut target, &options)?;
+    Ok(Pixels { width, height, rgba })
 }
 
 fn opaque(pixels: &Pixels) -> bool {
