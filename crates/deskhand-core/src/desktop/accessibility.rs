@@ -314,6 +314,13 @@ pub trait Accessibility: Send + Sync {
     /// As [`Accessibility::do_action`].
     async fn insert_text(&self, element: &ElementId, position: usize, text: &str) -> Result<bool, PortError>;
 
+    /// Selects the characters from `start` to `end` (exclusive) of the text, and only them; an empty range puts the caret
+    /// there.
+    ///
+    /// # Errors
+    /// As [`Accessibility::do_action`].
+    async fn select_text(&self, element: &ElementId, start: usize, end: usize) -> Result<bool, PortError>;
+
     /// Selects child number `child` of `container`, and only it.
     ///
     /// # Errors

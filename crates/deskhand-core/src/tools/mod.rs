@@ -18,6 +18,7 @@ mod region;
 mod schema;
 mod screenshot;
 mod secondary;
+mod select_text;
 mod set_value;
 mod som;
 mod target;
@@ -191,6 +192,7 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<press::PressKey>(),
     define::<press::Hotkey>(),
     define::<set_value::SetValue>(),
+    define::<select_text::SelectText>(),
     define::<secondary::PerformSecondaryAction>(),
     define::<clipboard::ClipboardRead>(),
     define::<clipboard::ClipboardWrite>(),

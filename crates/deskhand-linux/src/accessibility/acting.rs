@@ -11,6 +11,7 @@ use deskhand_core::desktop::{ElementId, Node, PortError, State};
 
 use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, ROUND_TRIP, Silence, Toolkit};
 use super::bus::{Bus, CallError, Method, unavailable};
+use super::details;
 use super::direct::Line;
 use super::mirror;
 use super::walk;
@@ -24,6 +25,7 @@ pub(super) const ACTION: &str = "org.a11y.atspi.Action";
 pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
 pub(super) const EDITABLE: &str = "org.a11y.atspi.EditableText";
 pub(super) const SELECTION: &str = "org.a11y.atspi.Selection";
+pub(super) const TEXT: &str = "org.a11y.atspi.Text";
 pub(super) const VALUE: &str = "org.a11y.atspi.Value";
 
 /// One element to act on.
@@ -163,6 +165,52 @@ impl Target<'_> {
         let length = i32::try_from(length)
             .map_err(|_| PortError::NotSupported("the text is too long to insert at once".to_owned()))?;
         self.act(EDITABLE, "InsertText", &(position, text, length)).await
+    }
+
+    /// Selects a part of the text, counted in characters.
+    pub(super) async fn select_text(&self, start: usize, end: usize) -> Result<bool, PortError> {
+        let what = "a text";
+        self.responsive(what).await?;
+        let until = Instant::now() + ROUND_TRIP;
+        let object = self.element.object.as_ref();
+        let failed = |failure: Failure| match failure {
+            Failure::Object(why) => PortError::NotSupported(format!("the element has no text: {why}")),
+            failure => self.app.port_error(&failure, what),
+        };
+        let (facts, length, content, selected) = tokio::join!(
+            walk::facts(self.bus, self.element, until),
+            self.app.property::<i32>(self.bus, object, TEXT, "CharacterCount", until),
+            self.app.ask_for::<String, _>(self.bus, object, TEXT, "GetText", &(0, -1), until),
+            self.app.ask_for::<i32, _>(self.bus, object, TEXT, "GetNSelections", &(), until),
+        );
+        let (facts, content) = (facts.map_err(failed)?, content.map_err(failed)?);
+        let length = usize::try_from(length.map_err(failed)?).unwrap_or(0);
+        let place = |character| {
+            i32::try_from(details::units(&content, length, character)).map_err(|_| {
+                PortError::NotSupported(format!("position {character} is too far into the text"))
+            })
+        };
+        let (start, end) = (place(start)?, place(end)?);
+        if start == end {
+            return self.act(TEXT, "SetCaretOffset", &(start,)).await;
+        }
+        let mut selected = selected.unwrap_or(0);
+        // A text view of GTK 4 empties the selection that it is to set, and Gecko adds to it: the caret clears it in both.
+        let only_adds = match self.app.known_toolkit() {
+            Toolkit::Gtk4 => facts.states.has(State::MultiLine),
+            toolkit => toolkit == Toolkit::Gecko,
+        };
+        if only_adds {
+            self.act(TEXT, "SetCaretOffset", &(start,)).await?;
+            selected = 0;
+        }
+        for surplus in (1..selected).rev() {
+            self.act(TEXT, "RemoveSelection", &(surplus,)).await?;
+        }
+        match selected {
+            0 => self.act(TEXT, "AddSelection", &(start, end)).await,
+            _ => self.act(TEXT, "SetSelection", &(0, start, end)).await,
+        }
     }
 
     pub(super) async fn select_child(&self, child: u32) -> Result<bool, PortError> {

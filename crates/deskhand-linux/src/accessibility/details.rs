@@ -1,5 +1,7 @@
 //! Frames, values, texts and actions of elements.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use tokio::time::Instant;
 use zbus::zvariant::Type;
@@ -97,8 +99,8 @@ impl Reader<'_> {
         if facts.role == role::TABLE_CELL && self.toolkit == Toolkit::LibreOffice {
             return self.cell_text(app, id).await;
         }
-        // GTK 4.8 may never answer a question about selections.
-        let with_selections = self.toolkit != Toolkit::Gtk4;
+        // GTK 4.8 may never answer a question about the selections of a label.
+        let with_selections = self.toolkit != Toolkit::Gtk4 || facts.interfaces.has(Interface::EditableText);
         let number = |name| app.property::<i32>(self.bus, &id.object, TEXT, name, self.until);
         let (length, caret, selections) =
             tokio::join!(number("CharacterCount"), number("CaretOffset"), async {
@@ -117,7 +119,8 @@ impl Reader<'_> {
             }
         };
         let caret = known(caret)?.and_then(|caret| usize::try_from(caret).ok());
-        Ok(Some(in_characters(Text { content, length, caret, selections: selections? })))
+        let text = in_characters(Text { content, length, caret, selections: selections? });
+        Ok(Some(if self.toolkit == Toolkit::Chromium { converted_once(text) } else { text }))
     }
 
     /// The text of a spreadsheet cell, in one question: there are hundreds of them, and they are short.
@@ -161,16 +164,10 @@ impl Reader<'_> {
     }
 }
 
-/// Qt and Gecko count in units of UTF-16; we count in characters. Gecko also fills up with U+FEFF what it takes for missing.
+/// Qt and Gecko count in units of UTF-16; we count in characters.
 /// Told from the whole text; of a longer one the beginning says too little.
 fn in_characters(mut text: Text) -> Text {
-    let characters = text.content.chars().count();
-    if text.length == characters && text.content.ends_with('\u{feff}') {
-        let real = text.content.trim_end_matches('\u{feff}');
-        if real.encode_utf16().count() == text.length {
-            text.content.truncate(real.len());
-        }
-    }
+    text.content = real(&text.content, text.length).into_owned();
     if text.length == text.content.chars().count() || text.length != text.content.encode_utf16().count() {
         return text;
     }
@@ -184,6 +181,49 @@ fn in_characters(mut text: Text) -> Text {
         (*start, *end) = (character(*start), character(*end));
     }
     Text { content, ..text }
+}
+
+/// Chromium converts the ends of a selection from UTF-16 to characters twice; its caret, which stands at one of the ends,
+/// only once.
+fn converted_once(mut text: Text) -> Text {
+    let at_caret =
+        |(start, end): (usize, usize)| text.caret.is_some_and(|caret| caret == start || caret == end);
+    let units = |place| text.content.chars().take(place).map(char::len_utf16).sum::<usize>();
+    if let [selection] = text.selections.as_slice()
+        && !at_caret(*selection)
+    {
+        let once = (units(selection.0), units(selection.1));
+        if at_caret(once) {
+            text.selections = vec![once];
+        }
+    }
+    text
+}
+
+/// The content without what Gecko puts into it. It counts in units of UTF-16, and puts a U+FEFF behind each character of
+/// two units, so that its text has as many characters as it counts.
+fn real(content: &str, length: usize) -> Cow<'_, str> {
+    if !content.contains('\u{feff}') || length != content.chars().count() {
+        return content.into();
+    }
+    let mut real = String::with_capacity(content.len());
+    let mut characters = content.chars().peekable();
+    while let Some(character) = characters.next() {
+        real.push(character);
+        if character.len_utf16() == 2 {
+            characters.next_if_eq(&'\u{feff}');
+        }
+    }
+    if real.encode_utf16().count() == length { real.into() } else { content.into() }
+}
+
+/// The place of a character in the toolkit's own count, of a text that has `length` by that count.
+pub(super) fn units(content: &str, length: usize, character: usize) -> usize {
+    let content = real(content, length);
+    if length == content.chars().count() || length != content.encode_utf16().count() {
+        return character;
+    }
+    content.chars().take(character).map(char::len_utf16).sum()
 }
 
 /// An element may lack what it says that it has; silence is an error.
@@ -226,9 +266,38 @@ mod tests {
         let gecko = Text { content: "漢😀\u{feff}".into(), length: 3, caret: Some(3), selections: vec![] };
         let counted = Text { content: "漢😀".into(), length: 2, caret: Some(2), selections: vec![] };
         assert_eq!(in_characters(gecko), counted);
+        let gecko = Text {
+            content: "😀\u{feff}a😀\u{feff}b".into(),
+            length: 6,
+            caret: Some(5),
+            selections: vec![(2, 3)],
+        };
+        let counted =
+            Text { content: "😀a😀b".into(), length: 4, caret: Some(3), selections: vec![(1, 2)] };
+        assert_eq!(in_characters(gecko), counted);
         let plain = Text { content: "漢\u{feff}".into(), length: 2, caret: Some(2), selections: vec![] };
         assert_eq!(in_characters(plain.clone()), plain);
         let cut = Text { content: "😀😀".into(), length: 900, caret: Some(7), selections: vec![] };
         assert_eq!(in_characters(cut.clone()), cut);
+    }
+
+    #[test]
+    fn selections_behind_characters_of_two_units_are_put_right() {
+        let text = |selection| Text {
+            content: "😀one".into(),
+            length: 4,
+            caret: Some(4),
+            selections: vec![selection],
+        };
+        assert_eq!(converted_once(text((1, 3))), text((2, 4)));
+        assert_eq!(converted_once(text((2, 4))), text((2, 4)));
+    }
+
+    #[test]
+    fn characters_are_counted_as_the_toolkit_does() {
+        assert_eq!(units("a😀b", 4, 2), 3, "in units of UTF-16");
+        assert_eq!(units("a😀b", 3, 2), 2);
+        assert_eq!(units("abc", 3, 2), 2);
+        assert_eq!(units("漢😀\u{feff}a", 4, 2), 3, "of Gecko's text without what it puts in");
     }
 }

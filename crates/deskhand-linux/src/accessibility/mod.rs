@@ -384,6 +384,11 @@ impl Accessibility for AtSpi {
         Target { bus: &bus, app: &app, element }.insert_text(position, text).await
     }
 
+    async fn select_text(&self, element: &ElementId, start: usize, end: usize) -> Result<bool, PortError> {
+        let (bus, app) = self.target(element).await?;
+        Target { bus: &bus, app: &app, element }.select_text(start, end).await
+    }
+
     async fn select_child(&self, container: &ElementId, child: u32) -> Result<bool, PortError> {
         let (bus, app) = self.target(container).await?;
         Target { bus: &bus, app: &app, element: container }.select_child(child).await

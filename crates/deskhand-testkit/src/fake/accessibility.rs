@@ -220,6 +220,26 @@ impl Accessibility for FakeDesktop {
         self.write(element, |slot| insert(slot, position, text))
     }
 
+    async fn select_text(&self, element: &ElementId, start: usize, end: usize) -> Result<bool, PortError> {
+        {
+            let mut state = self.lock();
+            let element = state.element_mut(element)?;
+            let dead = element.behaviour.dead;
+            let Some(text) = element.text.as_mut() else {
+                return Err(PortError::NotSupported("the element has no text".to_owned()));
+            };
+            // Some toolkits say yes and do nothing.
+            if dead {
+                return Ok(true);
+            }
+            text.selections = if start < end { vec![(start, end)] } else { Vec::new() };
+            text.caret = Some(end);
+            state.journal.push(format!("select text {start}..{end}"));
+        }
+        self.tell(element.clone(), ChangeKind::Caret);
+        Ok(true)
+    }
+
     async fn select_child(&self, _: &ElementId, _: u32) -> Result<bool, PortError> {
         Err(PortError::NotSupported("no selection".to_owned()))
     }
