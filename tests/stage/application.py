@@ -13,11 +13,11 @@ from .program import FIXTURES, SYSTEM_PYTHON
 class Fixture:
     """A fixture application: takes commands, reports events."""
 
-    def __init__(self, desktop, toolkit, page, title="Fixture", **options):
+    def __init__(self, desktop, toolkit, page, title="Fixture", program=None, **options):
         arguments = [item for name, value in options.items() for item in (f"--{name}", str(value))]
         self.title = title
         self.process = desktop.start(
-            [SYSTEM_PYTHON, str(FIXTURES / f"{toolkit}.py"), page, "--title", title, *arguments],
+            [*(program or [SYSTEM_PYTHON, str(FIXTURES / f"{toolkit}.py")]), page, "--title", title, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(desktop.path / "fixtures.log", "ab"),
         )
         self.log = desktop.path / "fixtures.log"
@@ -80,6 +80,19 @@ class Fixture:
 
     def __exit__(self, *_):
         self.close()
+
+
+def swing(folder):
+    """Command line of the Swing fixture, compiled into `folder`, with the bridge to the accessibility bus."""
+    subprocess.run(
+        ["javac", "-d", str(folder), str(FIXTURES / "Swing.java")],
+        check=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True,
+    )
+    return [
+        "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}:/usr/share/java/java-atk-wrapper.jar",
+        "-Djava.library.path=/usr/lib/x86_64-linux-gnu/jni:/usr/lib/aarch64-linux-gnu/jni",
+        "-Djavax.accessibility.assistive_technologies=org.GNOME.Accessibility.AtkWrapper", "Swing",
+    ]
 
 
 CHROMIUM = (

@@ -21,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
 use crate::queue::StepKind;
 use crate::sight::Sight;
-use crate::tree::quote;
+use crate::tree::{is_text_input, quote};
 
 /// Time that the way takes, if not given: what a person needs.
 const DURATION_MS: u64 = 400;
@@ -238,6 +238,11 @@ impl Held {
         details.into_iter().map(parts).collect()
     }
 
+    /// Whether a drag that starts here has to show in it.
+    fn shows_drags(&self) -> bool {
+        self.elements.iter().any(|node| node.interfaces.value || is_text_input(&node.role))
+    }
+
     /// What of them is another now, in words.
     async fn change(&self, context: &Context) -> Option<(String, String)> {
         let now = self.now(context).await;
@@ -398,8 +403,9 @@ async fn judge_by_sight(context: &Context, dragged: &Dragged, report: EffectRepo
         }
         unchanged &= before.changed(&now, &watched.window.frame).is_some_and(|pixels| pixels <= BLINK);
     }
-    // What was dropped in another window may have done something that shows nowhere.
-    if unchanged && dragged.from.is_some() && dragged.to.is_none() {
+    // What was dropped may have done something that shows nowhere; a text or a slider shows what a drag did to it.
+    let shows = dragged.held.as_ref().is_some_and(Held::shows_drags);
+    if unchanged && shows && dragged.to.is_none() {
         let hint =
             "nothing changed, on the screen neither; start on what can be dragged, or take longer on the way";
         return Ok(EffectReport { effect: Effect::SuspectedNoop, ..report }.hint(hint));
