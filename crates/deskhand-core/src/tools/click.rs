@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::judge::{judge, judge_row, judge_toggle};
-use super::target::{self, Aim, Element, Place, QueryArgument, Space};
+use super::target::{self, Aim, Element, Place, QueryArgument, Reach, Space};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
     Action, Button, Click, Details, Interfaces, Modifier, Node, PortError, State, Window, WindowId,
@@ -172,6 +172,11 @@ async fn without_pointer(context: &Context, element: &Element, delivery: Deliver
             _ => Ok(None),
         };
     }
+    // Qt and Swing mark the entry of a combo box's list and leave the list open: nothing is chosen.
+    let only_marks = is_choice(element);
+    if only_marks {
+        return Ok(None);
+    }
     let Interfaces { action, .. } = element.node.interfaces;
     if action {
         let details = element.details(context, 0, true).await?;
@@ -192,6 +197,13 @@ async fn without_pointer(context: &Context, element: &Element, delivery: Deliver
         });
     }
     Ok(None)
+}
+
+/// An entry in the list of a combo box, other than those that are menu items and act as such.
+fn is_choice(element: &Element) -> bool {
+    let is_entry = !element.role().ends_with("menu item");
+    is_entry && !is_interactive(element.role()) && (element.is_in("combo box") || element.is_in("popup menu"))
+        || element.role() == "list item" && element.is_in("combo box")
 }
 
 async fn has_focus(context: &Context, element: &Element) -> Result<bool> {
@@ -269,7 +281,7 @@ pub(super) async fn point_at(context: &Context, element: &Element, details: &Det
             );
             return Err(Error::new(Code::NotSupported, message));
         }
-        target::require_uncovered(context, &element.window, at, element.is_in_popup()).await?;
+        target::require_uncovered(context, &element.window, at, Reach::of(element)).await?;
         context.desktop().pointer.move_to(at).await?;
         let now = element.press_point(&element.details(context, 0, false).await?)?;
         if now == at {
@@ -324,7 +336,7 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
         Some(window) => {
             let reach = async {
                 raise(context, &window, !window.frame.contains(at)).await?;
-                target::require_uncovered(context, &window, at, true).await
+                target::require_uncovered(context, &window, at, Reach::Popup).await
             };
             let (reached, element) = tokio::join!(reach, element_under(context, &window, at));
             reached?;
@@ -479,6 +491,11 @@ pub(super) async fn toggle(context: &Context, delivery: Delivery, element: Eleme
     let report =
         EffectReport::new(Effect::Confirmed, route).in_window(Some(element.window.id)).on(&element).at(point);
     judge_toggle(context, &element, &mut observer, report).await
+}
+
+/// Clicks an element by the first way that works, and says which it was. Nothing is waited for.
+pub(super) async fn press(context: &Context, element: Element) -> Result<Route> {
+    Ok(click_element(context, &Arguments::default(), element).await?.route)
 }
 
 /// Clicks a row or cell once with the real pointer. The answer says whether it is the one that is selected now.

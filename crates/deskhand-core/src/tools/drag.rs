@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::click::{point_at, raise};
-use super::target::{self, Aim, Element, Place, QueryArgument, Space};
+use super::target::{self, Aim, Element, Place, QueryArgument, Reach, Space};
 use super::under::{Under, named};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
@@ -47,7 +47,7 @@ pub(super) struct End {
     window_id: Option<WindowId>,
     /// Element by number.
     element_index: Option<u32>,
-    /// Element by what it is called.
+    /// As in click.
     query: Option<QueryArgument>,
     /// Snapshot of the number, if not the newest.
     snapshot_id: Option<String>,
@@ -69,7 +69,7 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Where the button is pressed.
     from: End,
-    /// Where it is released.
+    /// Where it is released; as `from`.
     to: End,
     /// Milliseconds that the way takes; 400 if not given.
     #[schemars(range(min = 0, max = 20000))]
@@ -162,7 +162,7 @@ impl Aimed {
             }
             Self::Place(Place { window, at }) => {
                 if let Some(window) = window {
-                    target::require_uncovered(context, window, *at, true).await?;
+                    target::require_uncovered(context, window, *at, Reach::Popup).await?;
                 }
                 Ok(*at)
             }

@@ -4,6 +4,7 @@
 mod app_state;
 mod apps;
 mod arrange;
+mod choose;
 mod click;
 mod clipboard;
 mod config;

@@ -17,6 +17,9 @@ pub(super) fn of<A: JsonSchema>() -> Map<String, Value> {
     if schema.get("type").is_none() {
         schema.insert("type".to_owned(), "object".into());
     }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.values_mut().for_each(refer);
+    }
     schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     schema.insert("additionalProperties".to_owned(), Value::Bool(false));
     schema
@@ -42,6 +45,20 @@ fn simplify(schema: &mut Value) {
     for key in ["items", "additionalProperties"] {
         if let Some(inner) = fields.get_mut(key) {
             simplify(inner);
+        }
+    }
+}
+
+/// What is said to be as elsewhere is described there: a list of tools is read whole by every model.
+fn refer(property: &mut Value) {
+    let description = property["description"].as_str().unwrap_or_default();
+    let elsewhere = description.contains("As in ") || description.contains("; as `");
+    if let Some(Value::Object(inner)) = property.get_mut("properties") {
+        for property in inner.values_mut() {
+            refer(property);
+            if elsewhere && let Value::Object(fields) = property {
+                fields.remove("description");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::click::{point_at, raise};
 use super::gauge::{Gauge, Mark, Moved};
-use super::target::{self, Aim, Element, QueryArgument, Space};
+use super::target::{self, Aim, Element, QueryArgument, Reach, Space};
 use super::under::Under;
 use super::{Spec, Surface, Tool};
 use crate::desktop::{Direction, Modifier, PortError, Value, Wheel, Window, WindowId};
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Element to scroll at, by its number in the newest snapshot of the window.
     element_index: Option<u32>,
-    /// Element, by what it is called, instead of its number; refused if several match.
+    /// As in click.
     query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     snapshot_id: Option<String>,
@@ -266,7 +266,7 @@ async fn with_wheel(
             point_at(context, element, &details).await?
         }
         None => {
-            target::require_uncovered(context, &window, at, true).await?;
+            target::require_uncovered(context, &window, at, Reach::Popup).await?;
             context.desktop().pointer.move_to(at).await?;
             at
         }

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Element, by its number in the newest snapshot of the window.
     element_index: Option<u32>,
-    /// Element, by what it is called, instead of its number; refused if several match.
+    /// As in click.
     query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     snapshot_id: Option<String>,

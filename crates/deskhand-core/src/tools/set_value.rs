@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use super::choose;
 use super::click;
 use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
@@ -75,7 +76,7 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Element, by its number in the newest snapshot of the window.
     element_index: Option<u32>,
-    /// Element, by what it is called, instead of its number; refused if several match.
+    /// As in click.
     query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     snapshot_id: Option<String>,
@@ -107,7 +108,11 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
             if is_toggle(&role) || (holds_flag && arguments.value.flag().is_some()) {
                 set_toggle(&context, &arguments, element).await
             } else if role == "combo box" {
-                set_choice(&context, &arguments, element).await
+                let delivery = arguments.delivery.unwrap_or_default();
+                match choose::entry(&context, delivery, &element, &arguments.value.text()).await? {
+                    Some(report) => Ok(report),
+                    None => set_text(&context, &arguments, element).await,
+                }
             } else if role == "table cell" && element.is_in("document spreadsheet") {
                 set_cell(&context, &arguments, element).await
             } else if element.node.interfaces.value && arguments.value.number().is_some() {
@@ -200,121 +205,6 @@ async fn set_text(context: &Context, arguments: &Arguments, element: Element) ->
         ..type_text::Arguments::default()
     };
     type_text::into_element_whole(context, &typing, element).await
-}
-
-/// Chooses the entry of a combo box that is called as wanted.
-async fn set_choice(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
-    let wanted = arguments.value.text();
-    let nodes = &element.snapshot.nodes;
-    let is_below = |mut place: u32| {
-        while let Some(parent) = nodes[place as usize].parent {
-            if parent == element.place {
-                return true;
-            }
-            place = parent;
-        }
-        false
-    };
-    let entries: Vec<u32> = (element.place + 1..u32::try_from(nodes.len()).unwrap_or(u32::MAX))
-        .take_while(|&place| is_below(place))
-        .filter(|&place| !nodes[place as usize].name.is_empty())
-        .collect();
-    let chosen = entries.iter().find(|&&place| nodes[place as usize].states.has(State::Selected));
-    let before = match chosen {
-        Some(&place) => nodes[place as usize].name.clone(),
-        None => shown_choice(context, &element).await?,
-    };
-    let Some(&entry) = entries.iter().find(|&&place| nodes[place as usize].name == wanted) else {
-        if element.node.interfaces.editable_text {
-            return set_text(context, arguments, element).await;
-        }
-        let names: Vec<_> =
-            entries.iter().take(20).map(|&place| quote(&nodes[place as usize].name, 60)).collect();
-        let known =
-            if names.is_empty() { "it tells none before it is opened".to_owned() } else { names.join(", ") };
-        return Err(Error::argument(
-            "value",
-            format!("{} has no such entry; there are: {known}", element.describe()),
-        ));
-    };
-    let entry = Element {
-        snapshot: element.snapshot.clone(),
-        place: entry,
-        window: element.window.clone(),
-        node: context.desktop().accessibility.probe(&nodes[entry as usize].id).await?,
-        acting: element.acting.clone(),
-    };
-    choose(context, &element, &entry, &before, &wanted).await
-}
-
-async fn choose(
-    context: &Context,
-    combo: &Element,
-    entry: &Element,
-    before: &str,
-    wanted: &str,
-) -> Result<EffectReport> {
-    let accessibility = &context.desktop().accessibility;
-    let report = |effect, route| {
-        EffectReport::new(effect, route).in_window(Some(combo.window.id)).from(quote(before, 60))
-    };
-    let (parent, child) = entry.in_parent().ok_or_else(|| Error::from(PortError::ElementGone))?;
-    // The combo box itself counts its entries where it has a selection; else the list or menu in it does, or its entries
-    // can be clicked. Choosing the same entry in another way changes nothing more, so each is tried until one shows.
-    for container in [Some(combo.id()), Some(&parent), None] {
-        let route = if container.is_some() { Route::AxSelection } else { Route::AxAction };
-        let claim = match container {
-            Some(container) => accessibility.select_child(container, child).await,
-            None => click_entry(context, entry).await,
-        };
-        match claim {
-            Ok(true) if is_chosen(context, combo, entry, wanted).await? => {
-                return Ok(report(Effect::Confirmed, route).to(quote(wanted, 60)));
-            }
-            Ok(_) | Err(PortError::NotSupported(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let after = shown_choice(context, combo).await?;
-    let hint = "the choice did not show; click the combo box and choose";
-    Ok(report(Effect::SuspectedNoop, Route::AxSelection).to(quote(&after, 60)).hint(hint))
-}
-
-/// Waits until the entry is the chosen one.
-async fn is_chosen(context: &Context, combo: &Element, entry: &Element, wanted: &str) -> Result<bool> {
-    let accessibility = &context.desktop().accessibility;
-    let mut patience = Patience::start(context, EFFECT_WAIT).await?;
-    let mut last = false;
-    loop {
-        let selected =
-            accessibility.probe(entry.id()).await.is_ok_and(|node| node.states.has(State::Selected));
-        if selected || shown_choice(context, combo).await? == wanted {
-            return Ok(true);
-        }
-        if last {
-            return Ok(false);
-        }
-        last = !patience.another_look(context).await;
-    }
-}
-
-async fn click_entry(context: &Context, entry: &Element) -> Result<bool, PortError> {
-    let details =
-        entry.details(context, 0, true).await.map_err(|error| PortError::NotSupported(error.message))?;
-    match details.actions.first() {
-        Some(action) => context.desktop().accessibility.do_action(entry.id(), action.index).await,
-        None => Ok(false),
-    }
-}
-
-/// What a combo box shows as chosen: its text, or its name where that follows the choice.
-async fn shown_choice(context: &Context, combo: &Element) -> Result<String> {
-    let details = combo.details(context, 400, false).await?;
-    let text = details.text.map(|text| text.content).unwrap_or_default();
-    if !text.trim().is_empty() {
-        return Ok(text);
-    }
-    Ok(context.desktop().accessibility.probe(combo.id()).await?.name)
 }
 
 /// Fills a spreadsheet's cell: selects it with the pointer, types, and presses Return.

@@ -46,6 +46,11 @@ pub(crate) struct QueryArgument {
 }
 
 impl QueryArgument {
+    /// For the element with that role and that name.
+    pub(super) fn exactly(role: &str, name: &str) -> Self {
+        Self { role: Some(role.to_owned()), name: Some(name.to_owned()), value: None, exact: Some(true) }
+    }
+
     fn query(&self) -> Query {
         Query {
             role: self.role.clone(),
@@ -541,17 +546,38 @@ async fn on_desktop(context: &Context, at: Point) -> Result<()> {
     Err(Error::argument("x", format!("{},{} is on no display; there are: {}", at.x, at.y, frames.join("; "))))
 }
 
+/// What of a window may lie at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The window itself.
+    Window,
+    /// The window, or a popup of it.
+    Popup,
+    /// An open menu or list of it, wherever that is drawn.
+    Menu,
+}
+
+impl Reach {
+    /// For what an element stands in.
+    pub(crate) fn of(element: &Element) -> Self {
+        if element.is_in_popup() { Self::Menu } else { Self::Window }
+    }
+}
+
 /// Makes sure that a press at `at` reaches `window` (or, for an element of a menu, the menu's own window).
 pub(crate) async fn require_uncovered(
     context: &Context,
     window: &Window,
     at: Point,
-    popup_allowed: bool,
+    reach: Reach,
 ) -> Result<()> {
     let hit = context.desktop().windows.hit_test(at).await?;
-    let in_own_popup = |top: &Window| popup_allowed && top.kind == WindowKind::Popup && belongs(top, window);
-    // An application that shows a menu holds the pointer itself: a press in that menu reaches it.
-    if hit.grabbed && !hit.window.as_ref().is_some_and(in_own_popup) {
+    let in_own_popup =
+        |top: &Window| reach != Reach::Window && top.kind == WindowKind::Popup && belongs(top, window);
+    // An application that shows a menu holds the pointer itself: a press in that menu reaches it. Swing draws menus into
+    // the window.
+    let in_menu = |top: &Window| in_own_popup(top) || reach == Reach::Menu && top.id == window.id;
+    if hit.grabbed && !hit.window.as_ref().is_some_and(in_menu) {
         let message = "some program holds the pointer (an open menu, a drag, a screen lock), so a press would not reach the \
                        window; nothing was done; an open menu closes with press_key Escape";
         return Err(Error::new(Code::Occluded, message));

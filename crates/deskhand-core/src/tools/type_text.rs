@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     pub(super) window_id: Option<WindowId>,
     /// Element to type into, by its number in the newest snapshot of the window; without it, the one that has the focus.
     pub(super) element_index: Option<u32>,
-    /// Element, by what it is called, instead of its number; refused if several match.
+    /// As in click.
     pub(super) query: Option<QueryArgument>,
     /// Snapshot that the number is from, if not the newest.
     pub(super) snapshot_id: Option<String>,

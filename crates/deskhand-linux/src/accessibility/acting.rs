@@ -214,6 +214,11 @@ impl Target<'_> {
     }
 
     pub(super) async fn select_child(&self, child: u32) -> Result<bool, PortError> {
+        if self.app.known_toolkit() == Toolkit::Gecko {
+            // It shows the choice and does not tell the page, which then acts on the old one.
+            let message = "Firefox selects without telling the page; an action or real input does";
+            return Err(PortError::NotSupported(message.to_owned()));
+        }
         let child = i32::try_from(child)
             .map_err(|_| PortError::NotSupported(format!("there is no child {child}")))?;
         let until = Instant::now() + ROUND_TRIP;
