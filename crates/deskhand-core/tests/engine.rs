@@ -736,6 +736,7 @@ drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 80, "y": 60}}
 drag {"window_id": 1, "from": {"x": 20, "y": 210}, "to": {"x": 80, "y": 210}}
 drag {"window_id": 1, "from": {"query": {"name": "Body"}}, "to": {"window_id": 2, "query": {"name": "Shelf"}}}
 drag {"window_id": 2, "from": {"x": 20, "y": 20}, "to": {"x": 20, "y": 230}}
+drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 80, "y": 60}}
 drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 50}}
 drag {"window_id": 1, "delivery": "background", "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 51}}
 drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20}}
@@ -763,13 +764,17 @@ confirmed by pointer: in window 2: an element name changed
   * move 260,140
   * left drag 260,140 to 860,160
 > drag {"window_id": 2, "from": {"x": 20, "y": 20}, "to": {"x": 20, "y": 230}}
-suspected_noop by pointer; nothing changed, on the screen neither; start on what can be dragged, or take longer on the way
+unverifiable by pointer; no change was told; look at the windows before going on
   * activate 2
   * move 720,70
   * left drag 720,70 to 720,280
+> drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 80, "y": 60}}
+suspected_noop by pointer; nothing changed, on the screen neither; start on what can be dragged, or take longer on the way
+  * activate 1
+  * move 120,100
+  * left drag 120,100 to 180,110
 > drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 50}}
 invalid_argument: argument `to`: is where `from` is (120,100)
-  * activate 1
 > drag {"window_id": 1, "delivery": "background", "from": {"x": 20, "y": 50}, "to": {"x": 20, "y": 51}}
 not_supported: a drag needs the pointer; nothing was done; use set_value for sliders, select_text for text, or delivery "foreground"
 > drag {"window_id": 1, "from": {"x": 20, "y": 50}, "to": {"x": 20}}
