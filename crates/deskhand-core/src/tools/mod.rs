@@ -13,6 +13,7 @@ mod desktop_state;
 mod drag;
 mod health;
 mod judge;
+mod menu;
 mod press;
 mod reading;
 mod region;
@@ -195,6 +196,7 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<set_value::SetValue>(),
     define::<select_text::SelectText>(),
     define::<secondary::PerformSecondaryAction>(),
+    define::<menu::InvokeMenu>(),
     define::<clipboard::ClipboardRead>(),
     define::<clipboard::ClipboardWrite>(),
     define::<config::GetConfig>(),

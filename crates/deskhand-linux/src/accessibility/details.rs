@@ -66,13 +66,18 @@ impl Reader<'_> {
         facts: &Facts,
     ) -> Result<Option<deskhand_core::geometry::Rect>, Failure> {
         let Some(Place { space, shift }) = &self.place else { return Ok(None) };
-        if !facts.interfaces.has(Interface::Component) {
+        if !facts.interfaces.has(Interface::Component) || self.is_in_popover(app, id) {
             return Ok(None);
         }
         let frame = extents::ask(self.bus, app, id, space.kind, self.until).await?;
         let shift = shift.as_ref().filter(|shift| app.memory().mirror.is_under(id, &shift.pane));
         let frame = frame.map(|frame| shift.map_or(frame, |shift| shift.apply(frame)));
         Ok(frame.map(|frame| space.to_screen(frame)))
+    }
+
+    /// GTK 4 counts the extents of a menu's items from a corner that it does not tell.
+    fn is_in_popover(&self, app: &App, id: &ElementId) -> bool {
+        self.toolkit == Toolkit::Gtk4 && app.memory().mirror.is_inside(id, role::MENU)
     }
 
     async fn value(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Value>, Failure> {

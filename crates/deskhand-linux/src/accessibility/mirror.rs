@@ -316,6 +316,19 @@ impl Mirror {
         false
     }
 
+    /// Whether something above `id` has `role`.
+    pub(super) fn is_inside(&self, id: &ElementId, role: u32) -> bool {
+        let mut at = self.parent(id);
+        for _ in 0..DEPTH {
+            let Some(above) = at else { return false };
+            if self.facts(above).is_some_and(|facts| facts.role == role) {
+                return true;
+            }
+            at = self.parent(above);
+        }
+        false
+    }
+
     /// The first object with `role` under `root`, breadth first.
     pub(super) fn first_with(&self, root: &ElementId, role: u32) -> Option<ElementId> {
         let reachable = self.reachable(root, usize::MAX);

@@ -72,6 +72,8 @@ enum Answer {
 struct Pass {
     asked: HashSet<ElementId>,
     listed: HashSet<ElementId>,
+    /// Objects that were known and whose children were not.
+    opened: HashSet<ElementId>,
     reads: usize,
 }
 
@@ -141,7 +143,17 @@ impl Walk<'_> {
                     self.app.memory().mirror.remove(&id);
                 }
                 Answer::Children(id, Ok(listing)) => {
+                    let children = listing.children.clone();
                     let unknown = self.app.memory().mirror.set_listing(&id, listing);
+                    // What events have told of already is asked for its children alone.
+                    for child in children {
+                        let told = pass.opened.len() < self.max_nodes
+                            && self.app.memory().mirror.asks_children(&child)
+                            && pass.opened.insert(child.clone());
+                        if told {
+                            waiting.push(self.ask_children(child));
+                        }
+                    }
                     for child in unknown {
                         pass.listed.insert(child.clone());
                         self.ask_facts(child, pass, &waiting);
