@@ -35,14 +35,14 @@ const MAX_MIME: usize = 100;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadArguments {
-    /// Format: `text/plain` (default), `image/png`, `text/html`, `text/uri-list`, or another that the answer lists.
+    /// Format, such as `image/png` or `text/html`; `text/plain` if not given.
     mime: Option<String>,
     /// `primary` is the text that is selected at the moment.
     selection: Option<Selection>,
     /// Characters of a text that are answered.
     #[schemars(range(min = 1, max = 1_000_000))]
     max_characters: Option<usize>,
-    /// Absolute path of a new file to write the content to, instead of answering it.
+    /// Absolute path of a new file to write it to instead.
     out_file: Option<PathBuf>,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct ClipboardRead;
 impl Tool for ClipboardRead {
     const SPEC: Spec = Spec {
         name: "clipboard_read",
-        description: "Read the clipboard: text, a picture, or another format. An empty clipboard is an answer, not an error.",
+        description: "Read the clipboard: text, a picture, or another format.",
         surface: Surface::Screen,
         queue: Some(StepKind::Read),
         destructive: false,
@@ -267,8 +267,8 @@ pub(super) struct ClipboardWrite;
 impl Tool for ClipboardWrite {
     const SPEC: Spec = Spec {
         name: "clipboard_write",
-        description: "Put a text or other content on the clipboard and read it back; press_key ctrl+v pastes it. `volatile` says \
-                      that it is lost when deskhand ends.",
+        description: "Put a text or other content on the clipboard and read it back. `volatile`: it is lost when deskhand \
+                      ends.",
         surface: Surface::Control,
         queue: Some(StepKind::Act),
         destructive: true,

@@ -30,7 +30,7 @@ const SHOWN: usize = 80;
 pub(super) struct Range {
     /// First character.
     start: usize,
-    /// The one after the last; the same as `start` puts the caret there.
+    /// The one after the last; `start` puts the caret there.
     end: usize,
 }
 
@@ -38,17 +38,17 @@ pub(super) struct Range {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Window of the element.
+    /// As in click.
     window_id: Option<WindowId>,
-    /// Element, by its number in the newest snapshot of the window.
+    /// As in click.
     element_index: Option<u32>,
     /// As in click.
     query: Option<QueryArgument>,
-    /// Snapshot that the number is from, if not the newest.
+    /// As in click.
     snapshot_id: Option<String>,
-    /// Text to select; refused if it occurs several times.
+    /// Text to select.
     text: Option<String>,
-    /// Which of several occurrences of the text, from 1.
+    /// Which of several, from 1.
     #[schemars(range(min = 1))]
     occurrence: Option<usize>,
     /// Characters to select, instead of a text.

@@ -29,7 +29,7 @@ const MAX_LEVELS: usize = 8;
 pub(super) struct Arguments {
     /// Window of the menu.
     window_id: Option<WindowId>,
-    /// Names from the menu bar (or the button that opens the menu) to the item: `["File", "Save As…"]`.
+    /// Names from the menu bar or the button to the item: `["File", "Save As…"]`.
     path: Vec<String>,
     /// As in click.
     delivery: Option<Delivery>,
@@ -148,8 +148,8 @@ pub(super) struct InvokeMenu;
 impl Tool for InvokeMenu {
     const SPEC: Spec = Spec {
         name: "invoke_menu",
-        description: "Choose an item of a window's menu bar, or of a button's menu, by its path of names. In the background \
-                      where the application allows it, else each level is opened. A wrong name answers what is there.",
+        description: "Choose an item of a menu bar, or of a button's menu, by its path of names; in the background where that \
+                      works. A wrong name answers what is there.",
         surface: Surface::Control,
         queue: Some(StepKind::Act),
         destructive: true,
