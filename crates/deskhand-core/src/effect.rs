@@ -66,6 +66,7 @@ pub enum Effect {
 pub enum Route {
     AxAction,
     AxFocus,
+    AxScroll,
     AxSelection,
     AxText,
     AxValue,

@@ -862,3 +862,63 @@ confirmed: 1 "One" "fake" pid 1 500x300 at 5,20 focused maximized
 "#,
     );
 }
+
+const LONG: &str = r#"
+window 1 "Log" app=log pid=100 400x300+100+50 focused
+  scroll pane "" @0,0 400x300
+    list "Lines" @0,0 380x300
+    scroll bar "" @380,0 20x300 value=0..100=50
+window 2 "Terminal" app=term pid=200 400x300+700+50
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn scrolling_says_how_far_it_went_and_where_the_end_is() {
+    let transcript = Script::new(LONG)
+        .run(
+            r#"
+scroll {"window_id": 1, "direction": "down", "by": "pixel", "amount": 20}
+scroll {"window_id": 1, "direction": "down", "amount": 2, "delivery": "foreground"}
+scroll {"window_id": 1, "direction": "down", "amount": 3, "x": 10, "y": 10, "delivery": "foreground"}
+scroll {"window_id": 1, "direction": "down"}
+scroll {"window_id": 1, "direction": "down", "delivery": "foreground"}
+scroll {"window_id": 1, "direction": "right", "delivery": "background"}
+scroll {"window_id": 2, "direction": "up"}
+scroll {"direction": "up"}
+scroll {"window_id": 1, "direction": "up", "amount": 0}
+"#,
+        )
+        .await;
+    assert_transcript(
+        &transcript,
+        r#"
+> scroll {"window_id": 1, "direction": "down", "by": "pixel", "amount": 20}
+confirmed by ax_value: 50 → scroll bar at 70 of 100
+> scroll {"window_id": 1, "direction": "down", "amount": 2, "delivery": "foreground"}
+confirmed by pointer: 70 → scroll bar at 90 of 100
+  * activate 1
+  * move 300,200
+  * wheel down x2 at 300,200
+> scroll {"window_id": 1, "direction": "down", "amount": 3, "x": 10, "y": 10, "delivery": "foreground"}
+confirmed by pointer: 90 → scroll bar at 100 of 100 (the end)
+  * move 110,60
+  * wheel down x3 at 110,60
+> scroll {"window_id": 1, "direction": "down"}
+suspected_noop by ax_value; it is at its end already (scroll bar at 100 of 100)
+> scroll {"window_id": 1, "direction": "down", "delivery": "foreground"}
+suspected_noop by pointer; it is at its end already (scroll bar at 100 of 100)
+  * move 300,200
+  * wheel down x3 at 300,200
+> scroll {"window_id": 1, "direction": "right", "delivery": "background"}
+not_supported: this cannot be scrolled through accessibility; nothing was done; use delivery "foreground"
+> scroll {"window_id": 2, "direction": "up"}
+suspected_noop by pointer; nothing moved: it is at its end that way, or does not scroll
+  * activate 2
+  * move 900,200
+  * wheel up x3 at 900,200
+> scroll {"direction": "up"}
+invalid_argument: argument `window_id`: missing; expected a window, an element or a point
+> scroll {"window_id": 1, "direction": "up", "amount": 0}
+invalid_argument: argument `amount`: 0 is out of range; expected 1 to 100000
+"#,
+    );
+}

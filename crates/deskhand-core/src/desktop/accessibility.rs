@@ -339,6 +339,12 @@ pub trait Accessibility: Send + Sync {
     /// As [`Accessibility::do_action`].
     async fn scroll_into_view(&self, element: &ElementId) -> Result<bool, PortError>;
 
+    /// Scrolls what holds the element so that its top left corner comes to `point` (screen), as near as can be.
+    ///
+    /// # Errors
+    /// As [`Accessibility::do_action`].
+    async fn scroll_to_point(&self, element: &ElementId, point: Point) -> Result<bool, PortError>;
+
     /// Changes of all applications from now on. A receiver that lags gets an error from the channel and must treat
     /// everything as changed.
     ///

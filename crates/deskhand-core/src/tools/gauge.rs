@@ -6,24 +6,26 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::under::Under;
-use crate::desktop::{DetailsRequest, Direction, ElementId, Node, Value, Window};
+use crate::desktop::{Details, DetailsRequest, Direction, ElementId, Node, State, Value, Window};
 use crate::effect::EFFECT_WAIT;
 use crate::engine::Context;
-use crate::geometry::Rect;
+use crate::geometry::{Point, Rect};
 use crate::sight::Sight;
 
 /// Elements whose places are watched. A few would do; of some toolkits many have no place while they are out of view.
 const ANCHORS: usize = 16;
+/// Scroll bars of a window that are looked at.
+const BARS: usize = 64;
 /// A scroll bar lies so deep below what it scrolls: some toolkits put a box around it.
 const BAR_DEPTH: usize = 2;
-/// Scrolling that glides is looked at so often, and has come to rest when two looks are alike.
+/// Scrolling that glides is looked at so often.
 const LOOK: Duration = Duration::from_millis(50);
+/// It has come to rest when nothing has moved for so long: browsers tell where their elements are by the way, and late.
+const REST: Duration = Duration::from_millis(150);
+/// A browser on a busy machine takes so long until it shows the first of it.
+const FIRST_MOVE: Duration = Duration::from_millis(800);
 /// Gliding takes so long at most.
 const GLIDE: Duration = Duration::from_millis(1200);
-/// At the edges of what scrolls, scroll bars and headings stand still: pictures are compared without this part.
-const EDGE: u32 = 8;
-/// Of so large a part of a picture the pixels must change to count as another page.
-const ANOTHER_PAGE: usize = 20;
 /// Places further away than any screen are what toolkits say of things that have none.
 const FAR: i32 = 1_000_000;
 
@@ -63,6 +65,7 @@ impl Gauge {
         context: &Context,
         window: &Window,
         under: Option<Under>,
+        at: Point,
         direction: Direction,
     ) -> Self {
         let mut gauge = Self {
@@ -71,10 +74,11 @@ impl Gauge {
             under: None,
             bar: None,
             anchors: Vec::new(),
-            pane: window.frame,
+            // Without the window manager's decorations, which never scroll.
+            pane: window.frame.intersection(&window.client).unwrap_or(window.frame),
         };
         if let Some(under) = under {
-            gauge.find(context, &under).await;
+            gauge.find(context, &under, at).await;
             gauge.under = Some(under);
         }
         gauge
@@ -89,7 +93,7 @@ impl Gauge {
         if self.is_across() { self.pane.width } else { self.pane.height }
     }
 
-    async fn find(&mut self, context: &Context, under: &Under) {
+    async fn find(&mut self, context: &Context, under: &Under, at: Point) {
         let mut holder = None;
         for &place in &under.chain {
             if let Some(bar) = self.bar_below(context, under, place).await {
@@ -98,15 +102,20 @@ impl Gauge {
                 break;
             }
         }
+        if holder.is_none()
+            && let Some((bar, place)) = self.bar_around(context, under, at).await
+        {
+            self.bar = Some(bar);
+            holder = Some(place);
+        }
         let scrolls = |place: &&u32| under.tree.nodes.get(**place as usize).is_some_and(is_scrollable);
         // The outermost of nested documents is what a browser scrolls.
         let holder = holder.or_else(|| under.chain.iter().rfind(scrolls).copied());
         let place = holder.unwrap_or(0);
         let candidates: Vec<u32> = under.below(place).filter(|&at| is_anchor(under, at)).collect();
         let step = candidates.len().div_ceil(ANCHORS).max(1);
-        let node = |at: u32| under.tree.nodes[at as usize].id.clone();
-        let mut asked = vec![node(place)];
-        asked.extend(candidates.into_iter().step_by(step).map(node));
+        let mut asked = vec![under.id(place)];
+        asked.extend(candidates.into_iter().step_by(step).map(|at| under.id(at)));
         let frames = frames(context, under, &asked).await;
         if let Some(frame) =
             frames.first().copied().flatten().and_then(|frame| frame.intersection(&self.window.frame))
@@ -119,28 +128,47 @@ impl Gauge {
 
     /// The scroll bar of this direction close below `place`, if it can move.
     async fn bar_below(&self, context: &Context, under: &Under, place: u32) -> Option<ElementId> {
-        let nodes = &under.tree.nodes;
-        let depth = |at: u32| {
-            let parent = |at: &u32| nodes[*at as usize].parent;
-            std::iter::successors(Some(at), parent).take_while(|above| *above != place).count()
-        };
-        let is_bar = |at: &u32| nodes[*at as usize].role == "scroll bar" && depth(*at) <= BAR_DEPTH;
-        let bars: Vec<ElementId> =
-            under.below(place).filter(is_bar).map(|at| nodes[at as usize].id.clone()).collect();
-        if bars.is_empty() {
-            return None;
+        let depth = |at: u32| under.above(at).take_while(|above| *above != place).count() + 1;
+        let bars: Vec<u32> = under
+            .below(place)
+            .filter(|&at| under.tree.nodes[at as usize].role == "scroll bar" && depth(at) <= BAR_DEPTH)
+            .collect();
+        self.moving(context, under, &bars).await.into_iter().next().map(|at| under.id(at))
+    }
+
+    /// The scroll bar of the smallest thing around `at` that has one, and that thing's place: what lies at a point is not
+    /// always told to the innermost.
+    async fn bar_around(&self, context: &Context, under: &Under, at: Point) -> Option<(ElementId, u32)> {
+        let places = (0u32..).zip(&under.tree.nodes);
+        let bars = places.filter(|(_, node)| node.role == "scroll bar" && node.states.has(State::Showing));
+        let bars: Vec<u32> = bars.map(|(place, _)| place).take(BARS).collect();
+        let mut holders = Vec::new();
+        for bar in self.moving(context, under, &bars).await {
+            holders.extend(under.above(bar).take(BAR_DEPTH).map(|holder| (bar, holder)));
         }
+        let ids: Vec<ElementId> = holders.iter().map(|(_, holder)| under.id(*holder)).collect();
+        let around = holders.into_iter().zip(frames(context, under, &ids).await);
+        let around =
+            around.filter_map(|(found, frame)| Some((found, frame.filter(|frame| frame.contains(at))?)));
+        let area = |frame: &Rect| u64::from(frame.width) * u64::from(frame.height);
+        around.min_by_key(|(_, frame)| area(frame)).map(|((bar, holder), _)| (under.id(bar), holder))
+    }
+
+    /// Those of `bars` that can move in this direction.
+    async fn moving(&self, context: &Context, under: &Under, bars: &[u32]) -> Vec<u32> {
+        if bars.is_empty() {
+            return Vec::new();
+        }
+        let ids: Vec<ElementId> = bars.iter().map(|&bar| under.id(bar)).collect();
         let request = DetailsRequest { text_limit: 0, frames: true, actions: false };
-        let details = under.details(context, &bars, request).await;
-        let fits = |details: &crate::desktop::Details| {
+        let details = under.details(context, &ids, request).await;
+        let fits = |details: &Details| {
             let moves = details.value.is_some_and(|value| value.maximum > value.minimum);
-            let lies = details
-                .frame
-                .filter(|frame| !frame.is_empty())
-                .is_none_or(|frame| (frame.width > frame.height) == self.is_across());
-            moves && lies
+            let frame = details.frame.filter(|frame| !frame.is_empty());
+            moves && frame.is_none_or(|frame| (frame.width > frame.height) == self.is_across())
         };
-        bars.into_iter().zip(details).find(|(_, found)| found.as_ref().is_some_and(fits)).map(|(id, _)| id)
+        let found = bars.iter().zip(details).filter(|(_, found)| found.as_ref().is_some_and(fits));
+        found.map(|(bar, _)| *bar).collect()
     }
 
     /// Looks how it stands. With `sight`, also at the picture.
@@ -160,6 +188,12 @@ impl Gauge {
         mark
     }
 
+    /// Whether setting the scroll bar's value does what it should. LibreOffice goes back to the beginning instead.
+    pub(super) fn obeys(&self) -> bool {
+        let is_sheet = |node: &Node| node.role == "document spreadsheet";
+        !self.under.as_ref().is_some_and(|under| under.tree.nodes.iter().any(is_sheet))
+    }
+
     /// An element of the content, and where it is, for scrolling it to another place.
     pub(super) fn anchor(&self, mark: &Mark) -> Option<(ElementId, Rect)> {
         let placed = self.anchors.iter().zip(&mark.anchors);
@@ -170,20 +204,20 @@ impl Gauge {
 
     /// How far it has moved from `before` to `now`. `None`: not at all, as far as can be told.
     pub(super) fn moved(&self, before: &Mark, now: &Mark) -> Option<Moved> {
-        let pixels = self.shift(before, now);
+        // Where both tell, the picture is right: browsers are late to say where their elements are.
+        let shown = match (&before.sight, &now.sight) {
+            (Some(old), Some(new)) => old.scrolled(new, &self.pane, self.direction),
+            _ => None,
+        };
+        let pixels = shown.filter(|&pixels| pixels != 0).or_else(|| self.shift(before, now));
         if let (Some(old), Some(new)) = (before.bar, now.bar)
             && old.current != new.current
         {
-            let end = |value: Value| if new.current >= value.maximum { " (the end)" } else { "" };
+            let end = if new.current >= new.maximum { " (the end)" } else { "" };
             return Some(Moved {
                 pixels,
                 before: Some(number(old.current)),
-                after: format!(
-                    "scroll bar at {} of {}{}",
-                    number(new.current),
-                    number(new.maximum),
-                    end(new)
-                ),
+                after: format!("scroll bar at {} of {}{end}", number(new.current), number(new.maximum)),
                 certain: true,
             });
         }
@@ -191,24 +225,15 @@ impl Gauge {
             let after = format!("content moved by {pixels} pixels");
             return Some(Moved { pixels: Some(pixels), before: None, after, certain: true });
         }
-        let (old, new) = (before.sight.as_ref()?, now.sight.as_ref()?);
-        let region = inner(self.pane);
-        match old.scrolled(new, &region, self.direction) {
-            Some(pixels) if pixels != 0 => {
-                let after = format!("picture moved by {pixels} pixels");
-                Some(Moved { pixels: Some(pixels), before: None, after, certain: true })
-            }
-            _ => {
-                let changed = old.changed(new, &region)?;
-                let area = region.width as usize * region.height as usize;
-                (changed > area / ANOTHER_PAGE).then(|| Moved {
-                    pixels: None,
-                    before: None,
-                    after: format!("{changed} pixels changed"),
-                    certain: false,
-                })
-            }
+        // Elements and picture agree that what changed stood still: a scroll bar that appears, a light at the edge.
+        if pixels == Some(0) && shown == Some(0) && !self.anchors.is_empty() {
+            return None;
         }
+        // Another page, or a blinking cursor: who knows.
+        let (old, new) = (before.sight.as_ref()?, now.sight.as_ref()?);
+        let changed = old.changed(new, &self.pane)?;
+        let after = format!("{changed} pixels changed");
+        (changed > 0).then_some(Moved { pixels: None, before: None, after, certain: false })
     }
 
     /// The distance that most elements have moved.
@@ -231,19 +256,31 @@ impl Gauge {
     pub(super) async fn settle(&self, context: &Context, before: &Mark) -> (Mark, Option<Moved>) {
         let begun = Instant::now();
         let mut last: Option<Moved> = None;
+        let mut still_since = begun;
+        let mut seen: Option<Sight> = None;
+        // A scroll bar moves with the first of it.
+        let first_move = if before.bar.is_some() { EFFECT_WAIT } else { FIRST_MOVE };
         loop {
-            let mut now = self.mark(context, false).await;
-            let mut moved = self.moved(before, &now);
-            if moved.is_none() && before.sight.is_some() {
-                now = self.mark(context, true).await;
-                moved = self.moved(before, &now);
+            // A bar tells all. Else pictures tell when a glide has ended.
+            let now = self.mark(context, before.bar.is_none() && before.sight.is_some()).await;
+            let moved = self.moved(before, &now);
+            let is_certain = moved.as_ref().is_some_and(|moved| moved.certain);
+            let is_still = match (&seen, &now.sight) {
+                (Some(before), Some(now)) => before.changed(now, &self.pane) == Some(0),
+                _ => true,
+            };
+            if moved != last || !is_still {
+                still_since = Instant::now();
             }
-            let patience = if moved.is_some() { GLIDE } else { EFFECT_WAIT };
-            let rests = moved.is_some() && moved == last;
+            let patience = if is_certain { GLIDE } else { first_move };
+            // What a scroll bar was set to, it has.
+            let rest = if now.bar.is_some() { LOOK } else { REST };
+            let rests = is_certain && moved == last && still_since.elapsed() >= rest;
             if rests || begun.elapsed() >= patience || context.pause(LOOK).await.is_err() {
                 return (now, moved);
             }
             last = moved;
+            seen = now.sight;
         }
     }
 }
@@ -251,17 +288,6 @@ impl Gauge {
 fn number(value: f64) -> String {
     let rounded = (value * 100.0).round() / 100.0;
     rounded.to_string()
-}
-
-/// The part of a pane that scrolls for certain.
-fn inner(pane: Rect) -> Rect {
-    let (across, down) = (pane.width / EDGE, pane.height / EDGE);
-    Rect::new(
-        pane.x.saturating_add_unsigned(across),
-        pane.y.saturating_add_unsigned(down),
-        pane.width - 2 * across,
-        pane.height - 2 * down,
-    )
 }
 
 /// Roles of what scrolls without telling a scroll bar.

@@ -11,6 +11,7 @@ mod config;
 mod cursor;
 mod desktop_state;
 mod drag;
+mod gauge;
 mod health;
 mod judge;
 mod menu;
@@ -19,6 +20,7 @@ mod reading;
 mod region;
 mod schema;
 mod screenshot;
+mod scroll;
 mod secondary;
 mod select_text;
 mod set_value;
@@ -189,6 +191,7 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<arrange::SetWindowFrame>(),
     define::<cursor::MoveCursor>(),
     define::<drag::DragTool>(),
+    define::<scroll::Scroll>(),
     define::<type_text::TypeText>(),
     define::<type_text::TypeText>().alias("type_text_chars", "Old name of `type_text`.", "{}"),
     define::<press::PressKey>(),

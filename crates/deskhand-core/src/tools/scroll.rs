@@ -23,6 +23,8 @@ const MAX_AMOUNT: u32 = 100_000;
 const MAX_NOTCHES: u32 = 1000;
 /// What a notch of the wheel moves where that could not be measured: three lines of text.
 const NOTCH_PIXELS: f64 = 54.0;
+/// No program moves less: what was measured is the begin of a glide.
+const LEAST_NOTCH_PIXELS: f64 = 15.0;
 /// Of a page this part is scrolled, so that the last lines are still seen.
 const PAGE_SHARE: f64 = 0.9;
 /// A scroll bar is first moved by this part of its range, to measure what its numbers mean.
@@ -59,6 +61,8 @@ pub(super) struct Arguments {
     y: Option<f64>,
     /// As in click.
     space: Option<Space>,
+    /// As in click.
+    picture_id: Option<String>,
     /// What comes into view.
     direction: Direction,
     /// How much; 3 if not given (1 page).
@@ -84,6 +88,7 @@ impl Arguments {
             x: self.x,
             y: self.y,
             space: self.space,
+            picture_id: self.picture_id.clone(),
         }
     }
 
@@ -125,7 +130,8 @@ async fn aim(context: &Context, arguments: &Arguments) -> Result<Aimed> {
     let aim = arguments.aim();
     if aim.is_element() {
         let element = target::element(context, &aim).await?;
-        let at = element.window.frame.center();
+        let frame = element.details(context, 0, false).await?.frame;
+        let at = frame.unwrap_or(element.window.frame).center();
         return Ok(Aimed { window: element.window.clone(), element: Some(element), at });
     }
     let place = if arguments.is_whole_window() {
@@ -163,7 +169,7 @@ async fn deliver(context: &Context, arguments: &Arguments) -> Result<Scrolled> {
         None => Under::at(context, &aimed.window, aimed.at).await,
     };
     let delivery = arguments.delivery.unwrap_or_default();
-    let gauge = Gauge::new(context, &aimed.window, under, arguments.direction).await;
+    let gauge = Gauge::new(context, &aimed.window, under, aimed.at, arguments.direction).await;
     if delivery != Delivery::Foreground
         && !arguments.needs_pointer()
         && let Some(scrolled) = in_background(context, arguments, &aimed, &gauge).await?
@@ -195,6 +201,9 @@ async fn in_background(
         forwards: arguments.is_forwards(),
     };
     if let (Some(bar), Some(value)) = (&gauge.bar, before.bar) {
+        if !gauge.obeys() {
+            return Ok(None);
+        }
         if is_at_end(value, arguments.is_forwards()) {
             return Ok(Some(scrolled(Route::AxValue, None, Some(value))));
         }
@@ -217,7 +226,9 @@ async fn in_background(
         Err(error) => return Err(error.into()),
     }
     let (_, moved) = gauge.settle(context, &before).await;
-    Ok(moved.map(|moved| scrolled(Route::AxScroll, Some(moved), None)))
+    // Where nothing moves, the wheel may still do it, if it is allowed.
+    let is_last = arguments.delivery == Some(Delivery::Background);
+    Ok((is_last || moved.is_some()).then(|| scrolled(Route::AxScroll, moved, None)))
 }
 
 fn is_at_end(value: Value, forwards: bool) -> bool {
@@ -285,7 +296,7 @@ async fn with_wheel(
     if !by_line && moved.is_some() {
         // What a notch moves is up to the program: the first one tells.
         let measured = moved.as_ref().and_then(|moved| moved.pixels).filter(|&pixels| pixels > 0);
-        let notch = measured.map_or(NOTCH_PIXELS, |pixels| pixels as f64);
+        let notch = measured.map_or(NOTCH_PIXELS, |pixels| (pixels as f64).max(LEAST_NOTCH_PIXELS));
         let more = (arguments.pixels(&gauge) / notch).round() as u32;
         let more = more.saturating_sub(1).min(MAX_NOTCHES);
         if more > 0 {
@@ -307,9 +318,18 @@ fn judge(scrolled: Scrolled) -> EffectReport {
     let Scrolled { route, window, point, moved, bar, forwards } = scrolled;
     let report = |effect| EffectReport::new(effect, route).in_window(Some(window)).at(point);
     match moved {
+        Some(Moved { before, after, pixels: Some(pixels), .. }) if pixels < 0 => {
+            let report = EffectReport { before, ..report(Effect::Unverifiable).to(after) };
+            report.hint("it moved the other way; look at the window")
+        }
         Some(Moved { before, after, certain, .. }) => {
             let effect = if certain { Effect::Confirmed } else { Effect::Unverifiable };
-            EffectReport { before, ..report(effect).to(after) }
+            let report = EffectReport { before, ..report(effect).to(after) };
+            if certain {
+                report
+            } else {
+                report.hint("whether it was scrolled cannot be told; look at the window")
+            }
         }
         None => {
             let place = match bar {

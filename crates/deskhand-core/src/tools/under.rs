@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Element;
 use super::window_state::MAX_NODES;
 use crate::desktop::{Details, DetailsRequest, ElementId, Node, TreeRequest, Window};
 use crate::engine::Context;
@@ -29,10 +30,18 @@ impl Under {
         let innermost = context.desktop().accessibility.element_at(window, at).await.ok().flatten();
         let place = innermost.and_then(|id| tree.nodes.iter().position(|node| node.id == id));
         let place = place.and_then(|place| u32::try_from(place).ok());
-        Some(Self::above(window, tree, place))
+        Some(Self::holding(window, tree, place))
     }
 
-    fn above(window: &Window, tree: Arc<Snapshot>, innermost: Option<u32>) -> Self {
+    /// An element and what holds it, as the tree is now. `None` if it cannot be read.
+    pub(super) async fn element(context: &Context, element: &Element) -> Option<Self> {
+        let tree = read(context, &element.window).await?;
+        let place = tree.nodes.iter().position(|node| node.id == *element.id());
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        Some(Self::holding(&element.window, tree, place))
+    }
+
+    fn holding(window: &Window, tree: Arc<Snapshot>, innermost: Option<u32>) -> Self {
         let parent = |place: &u32| tree.nodes.get(*place as usize).and_then(|node| node.parent);
         let chain = std::iter::successors(innermost, parent).collect();
         Self { window: window.clone(), tree, chain }
@@ -41,6 +50,24 @@ impl Under {
     /// The elements of the chain, innermost first.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.chain.iter().filter_map(|&place| self.tree.nodes.get(place as usize))
+    }
+
+    /// What the element at `place` is called by.
+    pub(super) fn id(&self, place: u32) -> ElementId {
+        self.tree.nodes[place as usize].id.clone()
+    }
+
+    /// Places of what holds `place`, innermost first.
+    pub(super) fn above(&self, place: u32) -> impl Iterator<Item = u32> {
+        let parent = |at: &u32| self.tree.nodes.get(*at as usize).and_then(|node| node.parent);
+        std::iter::successors(parent(&place), parent)
+    }
+
+    /// Places below `place` in the tree.
+    pub(super) fn below(&self, place: u32) -> impl Iterator<Item = u32> {
+        let end = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
+        // Parents come before children, so what is below follows without a gap.
+        (place + 1..end).take_while(move |at| self.above(*at).any(|above| above == place))
     }
 
     /// All elements of the window.

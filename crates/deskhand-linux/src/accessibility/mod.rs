@@ -406,6 +406,14 @@ impl Accessibility for AtSpi {
         Target { bus: &bus, app: &app, element }.act(acting::COMPONENT, "ScrollTo", &(ANYWHERE,)).await
     }
 
+    async fn scroll_to_point(&self, element: &ElementId, point: Point) -> Result<bool, PortError> {
+        /// AT-SPI's screen coordinates.
+        const SCREEN: u32 = 0;
+        let (bus, app) = self.target(element).await?;
+        let body = (SCREEN, point.x, point.y);
+        Target { bus: &bus, app: &app, element }.act(acting::COMPONENT, "ScrollToPoint", &body).await
+    }
+
     async fn changes(&self) -> Result<broadcast::Receiver<Change>, PortError> {
         Ok(self.bus().await?.changes().subscribe())
     }

@@ -271,6 +271,10 @@ impl Accessibility for FakeDesktop {
         Ok(false)
     }
 
+    async fn scroll_to_point(&self, _: &ElementId, _: Point) -> Result<bool, PortError> {
+        Ok(false)
+    }
+
     async fn changes(&self) -> Result<broadcast::Receiver<Change>, PortError> {
         Ok(self.changes.subscribe())
     }

@@ -1,0 +1,170 @@
+"""Scrolling: in the background where that works, else with the wheel; how far is read back, and an end is called one."""
+
+import pytest
+
+from stage import processes, x11
+from stage.application import Fixture, calc, chromium, end_office, firefox
+
+LINES = "\n".join(f"line {number} of a long text" for number in range(500))
+PAGE = "<title>Long page</title>" + "".join(f"<p>Paragraph {n}</p><button>Button {n}</button>" for n in range(200))
+
+
+def scroll(client, window, direction, **arguments):
+    return client.call("scroll", window_id=window["window_id"], direction=direction, **arguments)
+
+
+def bar(client, window):
+    """Value of the vertical scroll bar."""
+    bars = [e for e in client.tree(window, frames=True, max_elements=2000).elements if e.role == "scroll bar" and "(0.." in e.line]
+    return float(bars[-1].line.split("value=")[1].split(" ")[0])
+
+
+@pytest.fixture(scope="module")
+def mousepad(desktop):
+    path = desktop.path / "long.txt"
+    path.write_text(LINES)
+    process = desktop.start(["mousepad", str(path)])
+    yield process
+    processes.end(process)
+
+
+def test_a_background_scroll_leaves_focus_stacking_and_pointer_alone(client, desktop, mousepad):
+    window = client.window(pid=mousepad.pid)
+    client.element(window, role="text")
+    with Fixture(desktop, "gtk3", "solid", title="In front", at="300,150", size="700,600"), x11.Server(desktop) as server:
+        processes.wait_until(lambda: client.window(title="In front")["focused"], 5, "the fixture has the focus")
+        server.move_pointer(17, 23)
+        before = (server.focus(), server.stacking(), server.pointer())
+        answer = scroll(client, window, "down", by="page", delivery="background")
+        assert (server.focus(), server.stacking(), server.pointer()) == before
+        assert answer["effect"] == "confirmed" and answer["route"] == "ax_value", answer.structured
+        assert bar(client, window) > 100
+        scroll(client, window, "up", by="page", amount=90, delivery="background")
+        assert bar(client, window) == 0
+
+
+@pytest.mark.parametrize("delivery", ["auto", "foreground"])
+def test_lines_pages_and_pixels_of_an_editor(client, mousepad, delivery):
+    window = client.window(pid=mousepad.pid)
+    scroll(client, window, "up", by="page", amount=90)
+    for by, amount, least, most in (("line", 3, 50, 300), ("pixel", 200, 140, 260), ("page", 1, 300, 500)):
+        before = bar(client, window)
+        answer = scroll(client, window, "down", by=by, amount=amount, delivery=delivery)
+        assert answer["effect"] == "confirmed", answer.structured
+        assert least <= bar(client, window) - before <= most, (by, before, bar(client, window))
+    answer = scroll(client, window, "up", by="page", amount=90, delivery=delivery)
+    assert answer["effect"] == "confirmed" and bar(client, window) == 0, answer.structured
+
+
+@pytest.mark.parametrize("delivery", ["auto", "foreground"])
+def test_an_end_is_a_suspected_noop_that_says_so(client, mousepad, delivery):
+    window = client.window(pid=mousepad.pid)
+    scroll(client, window, "up", by="page", amount=90)
+    answer = scroll(client, window, "up", delivery=delivery)
+    assert answer["effect"] == "suspected_noop" and "beginning" in answer["hint"], answer.structured
+    scroll(client, window, "down", by="page", amount=90)
+    answer = scroll(client, window, "down", delivery=delivery)
+    assert answer["effect"] == "suspected_noop" and "end" in answer["hint"], answer.structured
+
+
+@pytest.mark.parametrize("toolkit", ["gtk3", "gtk4", "qt5"])
+@pytest.mark.parametrize("delivery", ["background", "foreground"])
+def test_toolkits(client, desktop, toolkit, delivery):
+    title = f"Many {toolkit} {delivery}"
+    with Fixture(desktop, toolkit, "many", title=title, count=400):
+        window = client.window(title=title)
+        button = client.element(window, role="button", name="Button 0")
+        target = {"element_index": button.index, "snapshot_id": button.snapshot}
+        answer = client.try_call(
+            "scroll", window_id=window["window_id"], direction="down", by="page", delivery=delivery, **target
+        )
+        if toolkit == "gtk4" and delivery == "background":
+            assert answer.code == "not_supported", answer.structured
+            return
+        assert answer["effect"] == "confirmed", answer.structured
+        frame = lambda: client.element(window, name="Button 0", frames=True, include_hidden=True).line  # noqa: E731
+        assert "@" not in frame() or int(frame().split("@")[1].split(",")[1].split(" ")[0]) < window["frame"]["y"] + 100
+        scroll(client, window, "up", by="page", amount=20, delivery=delivery)
+        answer = scroll(client, window, "up", delivery=delivery)
+        assert answer["effect"] == "suspected_noop", answer.structured
+
+
+def test_a_covered_point_is_not_scrolled_with_the_wheel(client, desktop):
+    with Fixture(desktop, "gtk3", "list", title="Below", at="300,200", size="400,300"), \
+            Fixture(desktop, "gtk3", "solid", title="The cover", at="280,180", size="500,400") as cover:
+        window = client.window(title="Below")
+        number = str(client.window(title="The cover")["window_id"])
+        cover.ask("above", "above")
+        processes.wait_until(
+            lambda: "ABOVE" in desktop.run("xprop", "-id", number, "_NET_WM_STATE"), 5, "the cover is kept above"
+        )
+        answer = client.try_call(
+            "scroll", window_id=window["window_id"], direction="down", x=100, y=100, delivery="foreground"
+        )
+        assert answer.code == "occluded" and "The cover" in answer.error_message, answer.structured
+
+
+def test_a_terminal_is_judged_by_its_picture(client, desktop):
+    terminal = desktop.start(["xterm", "-sl", "2000", "-e", "seq -f 'line %g of many' 1 900; exec sleep 600"])
+    try:
+        window = client.window(pid=terminal.pid)
+        up = lambda: scroll(client, window, "up", amount=1)  # noqa: E731
+        processes.wait_until(lambda: up()["effect"] == "confirmed", 10, "the lines are there")
+        answer = up()
+        assert answer["effect"] == "confirmed" and answer["route"] == "pointer", answer.structured
+        scroll(client, window, "down", amount=200)
+        answer = scroll(client, window, "down", amount=1)
+        assert answer["effect"] == "suspected_noop", answer.structured
+        answer = client.try_call("scroll", window_id=window["window_id"], direction="up", delivery="background")
+        assert answer.code == "not_supported", answer.structured
+    finally:
+        processes.end(terminal)
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_a_page_in_a_browser(client, desktop, browser):
+    path = desktop.path / f"{browser}.html"
+    path.write_text(PAGE)
+    folder = desktop.path / f"profile-{browser}"
+    folder.mkdir()
+    make = {"chromium": chromium, "firefox": firefox}[browser]
+    process = desktop.start(make(folder, f"file://{path}"))
+    try:
+        window = client.window(title="Long page", timeout=60)
+        client.element(window, name="Button 3", timeout=30)
+
+        def place():
+            line = client.element(window, role="button", name="Button 199", frames=True, include_hidden=True, max_elements=3000).line
+            return int(line.split("@")[1].split(",")[1].split(" ")[0])
+
+        top = place()
+        processes.wait_until(
+            lambda: scroll(client, window, "down", by="pixel", amount=200, delivery="background")["effect"] == "confirmed",
+            10, "the page is scrolled",
+        )
+        processes.wait_until(lambda: abs(top - place() - 200) <= 1, 5, lambda: (top, place()))
+        for delivery in ("background", "foreground"):
+            answer = scroll(client, window, "down", by="page", delivery=delivery)
+            assert answer["effect"] == "confirmed", answer.structured
+            answer = scroll(client, window, "up", by="page", amount=90, delivery=delivery)
+            processes.wait_until(lambda: place() == top, 5, lambda: (top, place(), answer.structured))
+            answer = scroll(client, window, "up", delivery=delivery)
+            assert answer["effect"] != "confirmed", answer.structured
+    finally:
+        processes.end(process)
+
+
+def test_a_sheet_is_scrolled_with_the_wheel(client, desktop):
+    process = desktop.start(calc(desktop.path / "office"))
+    try:
+        window = client.window(title="Calc", timeout=60)
+        client.element(window, role="table cell", timeout=30)
+        answer = scroll(client, window, "down")
+        assert answer["effect"] == "confirmed" and answer["route"] == "pointer", answer.structured
+        answer = client.try_call("scroll", window_id=window["window_id"], direction="down", delivery="background")
+        assert answer.code == "not_supported", answer.structured
+        scroll(client, window, "up", amount=20)
+        answer = scroll(client, window, "up")
+        assert answer["effect"] == "suspected_noop" and "beginning" in answer["hint"], answer.structured
+    finally:
+        end_office(desktop, process)
