@@ -225,6 +225,30 @@ def test_f53_a_disabled_button_is_no_success(client, desktop):
         assert fixture.matching("click") == []
 
 
+@pytest.mark.parametrize("delivery", ["background", "foreground"])
+def test_f53_a_button_that_works_and_shows_nothing_is_neither_confirmed_nor_a_noop(client, desktop, delivery):
+    with Fixture(desktop, "gtk3", "form", title="Shows nothing") as fixture:
+        window = client.window(title="Shows nothing")
+        submit = client.element(window, role="button", name="Submit")
+        answer = click(client, window, submit, delivery=delivery)
+        fixture.wait("click", name="Submit")
+        assert answer["effect"] == "unverifiable", answer.structured
+
+
+def test_f54_a_click_in_a_lower_window_raises_it_and_lands_there(client, desktop):
+    with Fixture(desktop, "gtk3", "solid", title="Lower one", at="300,200") as lower, \
+            Fixture(desktop, "gtk3", "solid", title="Upper one", at="340,240") as upper:
+        window = client.window(title="Lower one")
+        client.window(title="Upper one")
+        upper.ask("raise", "raised")
+        processes.wait_until(lambda: client.window(title="Upper one")["focused"], 5, "it lies above")
+        client.call("click", window_id=window["window_id"], x=200, y=150, space="window")
+        lower.wait("press")
+        assert upper.matching("press") == []
+        windows = {w["title"]: w["z"] for w in client.windows()}
+        assert windows["Lower one"] > windows["Upper one"]
+
+
 def dialog_of(client, fixture, window):
     return processes.wait_until(
         lambda: [w for w in client.windows() if w["pid"] == fixture.pid and w["window_id"] != window["window_id"]],

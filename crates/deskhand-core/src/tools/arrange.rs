@@ -70,7 +70,7 @@ impl Tool for BringToFront {
         queue: Some(StepKind::Act),
         destructive: false,
         idempotent: true,
-        listed: true,
+        listed: false,
         example: r#"{"window_id": 4194310}"#,
     };
     type Arguments = FrontArguments;
@@ -261,7 +261,7 @@ impl Tool for SetWindowFrame {
         queue: Some(StepKind::Act),
         destructive: false,
         idempotent: true,
-        listed: true,
+        listed: false,
         example: r#"{"window_id": 4194310, "x": 0, "y": 0, "width": 800, "height": 600}"#,
     };
     type Arguments = FrameArguments;
