@@ -67,7 +67,7 @@ pub(super) struct End {
 pub(super) struct Arguments {
     /// Window of both ends, unless they name their own.
     window_id: Option<WindowId>,
-    /// Where the button is pressed.
+    /// Where the button is pressed: an element or a point. As in click.
     from: End,
     /// Where it is released; as `from`.
     to: End,

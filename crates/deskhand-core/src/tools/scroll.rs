@@ -49,15 +49,15 @@ pub(super) enum By {
 pub(super) struct Arguments {
     /// Window; without element and point, its middle is scrolled.
     window_id: Option<WindowId>,
-    /// Element to scroll at, by its number in the newest snapshot of the window.
+    /// Element to scroll at. As in click.
     element_index: Option<u32>,
     /// As in click.
     query: Option<QueryArgument>,
-    /// Snapshot that the number is from, if not the newest.
+    /// As in click.
     snapshot_id: Option<String>,
     /// Point, instead of an element.
     x: Option<f64>,
-    /// Point, instead of an element.
+    /// As in click.
     y: Option<f64>,
     /// As in click.
     space: Option<Space>,
