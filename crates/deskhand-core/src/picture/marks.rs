@@ -17,30 +17,66 @@ pub struct Mark {
     pub centred: bool,
 }
 
-/// Columns of a digit.
-const WIDE: i32 = 6;
-/// Rows of a digit.
-const HIGH: i32 = 9;
-/// Pixels between digits.
-const GAP: i32 = 1;
-/// Pixels between the digits and the end of the ground.
-const PADDING: i32 = 2;
 /// Pixels of an outline of one colour, before as many white ones: one of both stands out from any background.
 const DASH: i32 = 4;
 
-/// Digits with strokes two pixels wide, which scaling and lossy encoding leave readable. A row is six bits.
-const DIGITS: [[u8; 9]; 10] = [
-    [0b011110, 0b110011, 0b110011, 0b110011, 0b110011, 0b110011, 0b110011, 0b110011, 0b011110],
-    [0b001100, 0b011100, 0b111100, 0b001100, 0b001100, 0b001100, 0b001100, 0b001100, 0b111111],
-    [0b011110, 0b110011, 0b000011, 0b000011, 0b000110, 0b001100, 0b011000, 0b110000, 0b111111],
-    [0b011110, 0b110011, 0b000011, 0b000011, 0b001110, 0b000011, 0b000011, 0b110011, 0b011110],
-    [0b000110, 0b001110, 0b010110, 0b110110, 0b110110, 0b111111, 0b000110, 0b000110, 0b000110],
-    [0b111111, 0b110000, 0b110000, 0b111110, 0b000011, 0b000011, 0b000011, 0b110011, 0b011110],
-    [0b011110, 0b110011, 0b110000, 0b110000, 0b111110, 0b110011, 0b110011, 0b110011, 0b011110],
-    [0b111111, 0b000011, 0b000011, 0b000110, 0b000110, 0b001100, 0b001100, 0b001100, 0b001100],
-    [0b011110, 0b110011, 0b110011, 0b110011, 0b011110, 0b110011, 0b110011, 0b110011, 0b011110],
-    [0b011110, 0b110011, 0b110011, 0b110011, 0b011111, 0b000011, 0b000011, 0b110011, 0b011110],
-];
+/// Digits, and how they are set.
+struct Font {
+    wide: i32,
+    /// Rows of bits.
+    digits: [&'static [u8]; 10],
+    /// Pixels between the digits and the end of the ground.
+    padding: i32,
+}
+
+/// Strokes two pixels wide, which scaling and lossy encoding leave readable.
+const BOLD: Font = Font {
+    wide: 6,
+    digits: [
+        &[0b011110, 0b110011, 0b110011, 0b110011, 0b110011, 0b110011, 0b110011, 0b110011, 0b011110],
+        &[0b001100, 0b011100, 0b111100, 0b001100, 0b001100, 0b001100, 0b001100, 0b001100, 0b111111],
+        &[0b011110, 0b110011, 0b000011, 0b000011, 0b000110, 0b001100, 0b011000, 0b110000, 0b111111],
+        &[0b011110, 0b110011, 0b000011, 0b000011, 0b001110, 0b000011, 0b000011, 0b110011, 0b011110],
+        &[0b000110, 0b001110, 0b010110, 0b110110, 0b110110, 0b111111, 0b000110, 0b000110, 0b000110],
+        &[0b111111, 0b110000, 0b110000, 0b111110, 0b000011, 0b000011, 0b000011, 0b110011, 0b011110],
+        &[0b011110, 0b110011, 0b110000, 0b110000, 0b111110, 0b110011, 0b110011, 0b110011, 0b011110],
+        &[0b111111, 0b000011, 0b000011, 0b000110, 0b000110, 0b001100, 0b001100, 0b001100, 0b001100],
+        &[0b011110, 0b110011, 0b110011, 0b110011, 0b011110, 0b110011, 0b110011, 0b110011, 0b011110],
+        &[0b011110, 0b110011, 0b110011, 0b110011, 0b011111, 0b000011, 0b000011, 0b110011, 0b011110],
+    ],
+    padding: 2,
+};
+
+/// For toolbars, where a larger tag would hide the button beside.
+const SMALL: Font = Font {
+    wide: 5,
+    digits: [
+        &[0b01110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b01110],
+        &[0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110],
+        &[0b01110, 0b10001, 0b00001, 0b00110, 0b01000, 0b10000, 0b11111],
+        &[0b01110, 0b10001, 0b00001, 0b00110, 0b00001, 0b10001, 0b01110],
+        &[0b00010, 0b00110, 0b01010, 0b10010, 0b11111, 0b00010, 0b00010],
+        &[0b11111, 0b10000, 0b11110, 0b00001, 0b00001, 0b10001, 0b01110],
+        &[0b01110, 0b10000, 0b10000, 0b11110, 0b10001, 0b10001, 0b01110],
+        &[0b11111, 0b00001, 0b00010, 0b00010, 0b00100, 0b00100, 0b00100],
+        &[0b01110, 0b10001, 0b10001, 0b01110, 0b10001, 0b10001, 0b01110],
+        &[0b01110, 0b10001, 0b10001, 0b01111, 0b00001, 0b00001, 0b01110],
+    ],
+    padding: 1,
+};
+
+/// What a small tag costs more than a large one in the same place: it is harder to read.
+const SMALL_COST: u64 = 200;
+
+impl Font {
+    /// The size of a tag, a rim of one pixel included.
+    fn size_of(&self, index: u32) -> (u32, u32) {
+        let count = i32::try_from(digits(index).len()).unwrap_or(1);
+        let high = i32::try_from(self.digits[0].len()).unwrap_or(1);
+        let width = count * (self.wide + 1) - 1 + 2 * self.padding + 2;
+        (width.unsigned_abs(), (high + 2 * self.padding + 2).unsigned_abs())
+    }
+}
 
 /// Dark enough for white digits, and different enough for neighbours to be told apart.
 const COLOURS: [[u8; 3]; 6] =
@@ -57,9 +93,9 @@ pub(super) fn draw(pixels: &mut Pixels, frame: &PictureFrame, marks: &[Mark]) {
     }
     let mut tags: Vec<Rect> = Vec::new();
     for (place, (mark, area)) in placed.iter().enumerate() {
-        let tag = find_place(mark, area, &placed, &tags, pixels.width, pixels.height);
+        let (font, tag) = find_place(mark, area, &placed, &tags, pixels.width, pixels.height);
         tags.push(tag);
-        write(pixels, &tag, mark.index, colour(place));
+        write(pixels, font, &tag, mark.index, colour(place));
     }
 }
 
@@ -67,13 +103,8 @@ fn digits(index: u32) -> Vec<u8> {
     index.to_string().bytes().map(|digit| digit - b'0').collect()
 }
 
-fn size_of(index: u32) -> (u32, u32) {
-    let count = i32::try_from(digits(index).len()).unwrap_or(1);
-    let width = count * (WIDE + GAP) - GAP + 2 * PADDING + 2;
-    (width.unsigned_abs(), (HIGH + 2 * PADDING + 2).unsigned_abs())
-}
-
-/// Where a tag covers least. Around its element comes before inside of it.
+/// Where a tag covers least, and in which font. Around its element comes before inside of it, and inside of it before on
+/// another element, whose number it would seem to be.
 fn find_place(
     mark: &Mark,
     area: &Rect,
@@ -81,41 +112,48 @@ fn find_place(
     tags: &[Rect],
     width: u32,
     height: u32,
-) -> Rect {
-    let (wide, high) = size_of(mark.index);
+) -> (&'static Font, Rect) {
+    let picture = Rect::new(0, 0, width, height);
+    let others: Vec<&(Mark, Rect)> =
+        placed.iter().filter(|(other, around)| other != mark && !encloses(around, area)).collect();
+    let cost = |tag: &Rect| {
+        let outside = overlap(tag, tag) - overlap(tag, &picture);
+        let over_tags: u64 = tags.iter().map(|other| overlap(tag, other)).sum();
+        let over_others: u64 = others
+            .iter()
+            .map(|(other, area)| 6 * overlap(tag, area) + 4 * overlap(tag, &content(other, area)))
+            .sum();
+        let over_own = overlap(tag, area) + 4 * overlap(tag, &content(mark, area));
+        outside * 100 + over_tags * 20 + over_others + over_own
+    };
+    let bold = candidates(area, BOLD.size_of(mark.index)).map(|tag| (cost(&tag), &BOLD, tag));
+    let small = candidates(area, SMALL.size_of(mark.index)).map(|tag| (cost(&tag) + SMALL_COST, &SMALL, tag));
+    let best = bold.into_iter().chain(small).min_by_key(|(cost, ..)| *cost);
+    best.map_or((&BOLD, *area), |(_, font, tag)| (font, tag))
+}
+
+/// Where the tag of an element may be, the best first.
+fn candidates(area: &Rect, (wide, high): (u32, u32)) -> [Rect; 11] {
     let to_end = |start: i32, length: u32, own: u32| start.saturating_add_unsigned(length) - signed(own);
     let (left, right) = (area.x, to_end(area.x, area.width, wide));
     let (top, bottom) = (area.y, to_end(area.y, area.height, high));
     let middle = area.y + (signed(area.height) - signed(high)) / 2;
     let (above, below) = (area.y - signed(high), area.y.saturating_add_unsigned(area.height));
     let (before, behind) = (area.x - signed(wide), area.x.saturating_add_unsigned(area.width));
-    let candidates = [
+    [
         (left, above),
         (right, above),
         (before, middle),
         (behind, middle),
         (left, below),
         (right, below),
+        (left, top),
         (right, top),
         (right, bottom),
         (right, middle),
-        (left, top),
         (left, bottom),
-    ];
-    let picture = Rect::new(0, 0, width, height);
-    let cost = |tag: &Rect| {
-        let whole = overlap(tag, tag);
-        let outside = whole - overlap(tag, &picture);
-        let over_tags: u64 = tags.iter().map(|other| overlap(tag, other)).sum();
-        let over_elements: u64 = placed
-            .iter()
-            .filter(|(other, around)| other == mark || !encloses(around, area))
-            .map(|(other, area)| overlap(tag, area) + 4 * overlap(tag, &content(other, area)))
-            .sum();
-        outside * 100 + over_tags * 20 + over_elements
-    };
-    let tags_at = candidates.iter().map(|&(x, y)| Rect::new(x, y, wide, high));
-    tags_at.min_by_key(cost).unwrap_or(*area)
+    ]
+    .map(|(x, y)| Rect::new(x, y, wide, high))
 }
 
 fn signed(length: u32) -> i32 {
@@ -124,11 +162,12 @@ fn signed(length: u32) -> i32 {
 
 /// The part of an element where its text or picture is.
 fn content(mark: &Mark, area: &Rect) -> Rect {
-    let fifth = area.width / 5;
+    let (across, down) = (area.width / 5, area.height / 4);
+    let (y, height) = (area.y.saturating_add_unsigned(down), area.height - 2 * down);
     if mark.centred {
-        Rect::new(area.x.saturating_add_unsigned(fifth), area.y, area.width - 2 * fifth, area.height)
+        Rect::new(area.x.saturating_add_unsigned(across), y, area.width - 2 * across, height)
     } else {
-        Rect::new(area.x, area.y, area.width - fifth, area.height)
+        Rect::new(area.x, y, area.width - across, height)
     }
 }
 
@@ -169,7 +208,7 @@ fn outline(pixels: &mut Pixels, area: &Rect, colour: [u8; 3]) {
     }
 }
 
-fn write(pixels: &mut Pixels, tag: &Rect, index: u32, colour: [u8; 3]) {
+fn write(pixels: &mut Pixels, font: &Font, tag: &Rect, index: u32, colour: [u8; 3]) {
     let (right, bottom) = (tag.x + signed(tag.width) - 1, tag.y + signed(tag.height) - 1);
     for y in tag.y..=bottom {
         for x in tag.x..=right {
@@ -177,16 +216,16 @@ fn write(pixels: &mut Pixels, tag: &Rect, index: u32, colour: [u8; 3]) {
             set(pixels, x, y, if rim { WHITE } else { colour });
         }
     }
-    let mut left = tag.x + 1 + PADDING;
+    let mut left = tag.x + 1 + font.padding;
     for digit in digits(index) {
-        for (row, bits) in (0..).zip(DIGITS[usize::from(digit % 10)]) {
-            for column in 0..WIDE {
-                if bits & (1 << (WIDE - 1 - column)) != 0 {
-                    set(pixels, left + column, tag.y + 1 + PADDING + row, WHITE);
+        for (row, bits) in (0..).zip(font.digits[usize::from(digit % 10)]) {
+            for column in 0..font.wide {
+                if bits & (1 << (font.wide - 1 - column)) != 0 {
+                    set(pixels, left + column, tag.y + 1 + font.padding + row, WHITE);
                 }
             }
         }
-        left += WIDE + GAP;
+        left += font.wide + 1;
     }
 }
 
@@ -236,9 +275,10 @@ mod tests {
         let placed: Vec<(Mark, Rect)> = marks.iter().map(|mark| (*mark, mark.area)).collect();
         let mut tags: Vec<Rect> = Vec::new();
         for mark in &marks {
-            tags.push(find_place(mark, &mark.area, &placed, &tags, 320, 160));
+            tags.push(find_place(mark, &mark.area, &placed, &tags, 320, 160).1);
         }
         for (place, tag) in tags.iter().enumerate() {
+            assert!(tag.intersection(&marks[place].area).is_some(), "it is on its own button: {tags:?}");
             assert!(tags[..place].iter().all(|other| other.intersection(tag).is_none()), "{tags:?}");
         }
         draw(&mut after, &frame(320, 160), &marks);
