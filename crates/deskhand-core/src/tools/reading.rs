@@ -99,11 +99,12 @@ impl Reading {
         Ok(reading)
     }
 
-    /// Puts the elements of a popup under the root, unless they are there already.
+    /// Puts the elements of a popup under the root, unless they are there already, as those of a combo box are.
     fn graft(&mut self, popup: Window, tree: Tree) {
         let known: HashSet<&ElementId> = self.tree.nodes.iter().map(|node| &node.id).collect();
-        let Some(root) = tree.nodes.first() else { return };
-        if known.contains(&root.id) || tree.nodes.iter().any(|node| node.id == self.tree.nodes[0].id) {
+        // Some are in both: Qt has one object for an entry that stands in two menus.
+        let there = tree.nodes.iter().filter(|node| known.contains(&node.id)).count();
+        if tree.nodes.is_empty() || there * 2 >= tree.nodes.len() {
             return;
         }
         let from = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);

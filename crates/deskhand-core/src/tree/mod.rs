@@ -62,11 +62,9 @@ impl Snapshot {
 
     /// The place of the element with this index.
     pub fn place(&self, index: u32) -> Option<u32> {
-        // Most windows change little, so most indices are still the place.
-        if self.indices.get(index as usize) == Some(&index) {
-            return Some(index);
-        }
-        (0u32..).zip(&self.indices).find_map(|(place, known)| (*known == index).then_some(place))
+        // Of an object that stands in two menus the one in the popup is meant: the other is not open.
+        let place = self.indices.iter().rposition(|known| *known == index)?;
+        u32::try_from(place).ok()
     }
 
     /// The window that shows the element at `place`.

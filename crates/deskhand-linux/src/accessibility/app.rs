@@ -1,6 +1,6 @@
 //! Applications on the bus: how to ask one, and what is remembered of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,8 +16,9 @@ use zbus::zvariant::{DynamicType, Type, Value};
 use deskhand_core::desktop::{ElementId, PortError};
 
 use super::bus::{Bus, CallError, Method, ROOT, lock};
-use super::event::Event;
+use super::event::{Event, What};
 use super::mirror::Mirror;
+use super::naming;
 use super::process;
 
 /// One round trip to an application (document 04 of the specification).
@@ -27,6 +28,8 @@ pub(super) const ROUND_TRIP: Duration = Duration::from_secs(2);
 const PING: Duration = Duration::from_millis(500);
 /// An application that was found frozen is asked again at each call, but not for long.
 const STILL_FROZEN: Duration = Duration::from_millis(100);
+/// Objects that were shown, as far back as they are remembered: a menu with its submenus, and what was open before.
+const SHOWN: usize = 16;
 /// Calls in flight to one application. More brings no speed and fills its queue.
 const IN_FLIGHT: usize = 128;
 
@@ -109,6 +112,8 @@ pub(super) struct App {
     pub reading: tokio::sync::Mutex<()>,
     memory: Mutex<Memory>,
     woken: Mutex<HashSet<ElementId>>,
+    /// Objects that announced that they are shown, the latest first: Qt lists its menus nowhere.
+    announced: Mutex<VecDeque<ElementId>>,
     listening: OnceCell<()>,
     /// Wakes whoever waits for this application to publish something.
     pub published: Notify,
@@ -172,6 +177,7 @@ impl App {
             reading: tokio::sync::Mutex::new(()),
             memory: Mutex::new(Memory::default()),
             woken: Mutex::new(HashSet::new()),
+            announced: Mutex::default(),
             listening: OnceCell::new(),
             published: Notify::new(),
         }
@@ -221,6 +227,23 @@ impl App {
     /// Whether the window's tree has been asked to be built before; it has from now on.
     pub(super) fn was_woken(&self, root: &ElementId) -> bool {
         !lock(&self.woken).insert(root.clone())
+    }
+
+    /// Remembers an object that is shown, known or not: Qt uses the names of objects again that are no more.
+    fn remember_shown(&self, event: &Event) {
+        let is_shown = matches!(&event.what, What::State(name, true) if name == "showing");
+        if !is_shown || self.known_toolkit().has_bulk() {
+            return;
+        }
+        let mut shown = lock(&self.announced);
+        shown.retain(|known| *known != event.source);
+        shown.push_front(event.source.clone());
+        shown.truncate(SHOWN);
+    }
+
+    /// Objects that announced that they are shown, the latest first.
+    pub(super) fn announced(&self) -> Vec<ElementId> {
+        lock(&self.announced).iter().cloned().collect()
     }
 
     /// Asks the application, with no more than [`IN_FLIGHT`] questions under way. A slow application is waited for until
@@ -498,7 +521,8 @@ impl Apps {
     pub(super) fn apply(&self, event: &Event, position: Sequence) {
         let app = lock(&self.0).get(&event.source.owner).cloned();
         if let Some(app) = app {
-            app.memory().apply(event, position);
+            app.remember_shown(event);
+            app.memory().apply(&naming::plainly(app.known_toolkit(), event), position);
             app.published.notify_waiters();
         }
     }

@@ -62,7 +62,10 @@ impl Space {
     pub(super) fn of(toolkit: Toolkit, window: &Window, frame: Option<Rect>) -> Self {
         let scale = frame.map_or(1.0, |frame| scale(&frame, window));
         if toolkit.extents_start_at_window() {
-            Self { kind: WINDOW, origin: (window.client.x, window.client.y), scale }
+            // A popup counts from where its owner's widget is, and from 0 in no other case.
+            let (x, y) = frame.map_or((0, 0), |frame| (frame.x, frame.y));
+            let from = |start: i32, own: i32| start.saturating_sub((f64::from(own) * scale).round() as i32);
+            Self { kind: WINDOW, origin: (from(window.client.x, x), from(window.client.y, y)), scale }
         } else {
             Self { kind: SCREEN, origin: (0, 0), scale }
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use deskhand_core::desktop::{ElementId, State, Window, WindowKind};
 use deskhand_core::geometry::Rect;
 
-use super::app::{ACCESSIBLE, App, Failure, Silence};
+use super::app::{ACCESSIBLE, App, Failure, Silence, Toolkit};
 use super::bus::{Bus, CallError, Method, REGISTRY, ROOT};
 use super::extents;
 use super::process;
@@ -200,6 +200,22 @@ fn same(one: &Rect, other: &Rect, size_only: bool) -> bool {
 const POPUP_ROLES: [u32; 7] =
     [role::MENU, role::POPUP_MENU, role::LIST, role::LIST_BOX, role::TOOL_TIP, role::WINDOW, role::COMBO_BOX];
 
+/// What an application may show in a popup, and the first child of each.
+async fn popup_candidates(bus: &Bus, app: &Arc<App>, until: Instant) -> Vec<(ElementId, Option<ElementId>)> {
+    // GTK 4.8 sets the state on windows only.
+    let state = if app.known_toolkit() == Toolkit::Gtk4 { State::Visible } else { State::Showing };
+    let known = app.memory().mirror.with_roles(&POPUP_ROLES, state);
+    let mut candidates: Vec<_> =
+        known.into_iter().map(|(id, children)| (id, children.into_iter().next())).collect();
+    let announced = app.announced();
+    let asked = announced.iter().map(|id| walk::facts(bus, id, until));
+    let facts = futures_util::future::join_all(asked).await;
+    let is_popup = |facts: &Facts| POPUP_ROLES.contains(&facts.role) && facts.states.has(State::Showing);
+    let shown = announced.into_iter().zip(facts).filter(|(_, facts)| facts.as_ref().is_ok_and(is_popup));
+    candidates.extend(shown.map(|(id, _)| (id, None)));
+    candidates
+}
+
 /// The menu or list that lies where the popup lies, from what is known of the applications.
 async fn popup(
     bus: &Bus,
@@ -209,11 +225,12 @@ async fn popup(
 ) -> Option<Found> {
     let mut best: Option<(Reverse<u64>, Found)> = None;
     for app in apps {
-        let candidates = app.memory().mirror.with_roles(&POPUP_ROLES);
-        let asked = candidates.iter().map(|(id, children)| async move {
+        let size_only = app.known_toolkit().extents_start_at_window();
+        let candidates = popup_candidates(bus, app, until).await;
+        let asked = candidates.iter().map(|(id, child)| async move {
             // A menu item that opens a menu has its own place in the menu bar; its children lie in the popup.
             let own = extents::ask(bus, app, id, extents::SCREEN, until).await.ok().flatten();
-            let inside = match children.first() {
+            let inside = match child {
                 Some(child) => extents::ask(bus, app, child, extents::SCREEN, until).await.ok().flatten(),
                 None => None,
             };
@@ -223,8 +240,8 @@ async fn popup(
         for ((id, _), (own, inside)) in candidates.iter().zip(extents) {
             let within = |rect: &Rect| window.client.intersection(rect).as_ref() == Some(rect);
             let score = match (own, inside) {
-                (Some(own), _) if same(&own, &window.client, false) => 0,
-                (_, Some(inside)) if within(&inside) => 1,
+                (Some(own), _) if same(&own, &window.client, size_only) => 0,
+                (_, Some(inside)) if !size_only && within(&inside) => 1,
                 _ => continue,
             };
             if best.as_ref().is_none_or(|(Reverse(known), _)| score < *known) {

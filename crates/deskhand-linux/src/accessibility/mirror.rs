@@ -370,12 +370,12 @@ impl Mirror {
         }
     }
 
-    /// The shown objects with one of `roles`, and their children.
-    pub(super) fn with_roles(&self, roles: &[u32]) -> Vec<(ElementId, Vec<ElementId>)> {
+    /// The objects with one of `roles` and this state, and their children.
+    pub(super) fn with_roles(&self, roles: &[u32], state: State) -> Vec<(ElementId, Vec<ElementId>)> {
         let wanted = self
             .entries
             .iter()
-            .filter(|(_, entry)| roles.contains(&entry.facts.role) && entry.facts.states.has(State::Showing));
+            .filter(|(_, entry)| roles.contains(&entry.facts.role) && entry.facts.states.has(state));
         wanted.map(|(id, entry)| (id.clone(), entry.children.listed().to_vec())).collect()
     }
 

@@ -1,6 +1,9 @@
 //! Names that are none.
 
+use std::borrow::Cow;
+
 use super::app::Toolkit;
+use super::event::{Event, What};
 
 /// The name that `toolkit` gave, as a person would say it.
 ///
@@ -16,6 +19,23 @@ pub(super) fn plain(toolkit: Toolkit, name: String) -> String {
         Some(half) => half.to_owned(),
         None => name,
     }
+}
+
+/// The event with the names in it as a person would say them.
+pub(super) fn plainly(toolkit: Toolkit, event: &Event) -> Cow<'_, Event> {
+    if toolkit != Toolkit::Gtk4 {
+        return Cow::Borrowed(event);
+    }
+    let what = match &event.what {
+        What::Added(item) => {
+            let mut item = item.clone();
+            item.facts.name = plain(toolkit, item.facts.name);
+            What::Added(item)
+        }
+        What::Name(Some(name)) => What::Name(Some(plain(toolkit, name.clone()))),
+        _ => return Cow::Borrowed(event),
+    };
+    Cow::Owned(Event { source: event.source.clone(), what })
 }
 
 /// Whether `name` is that of a class of GTK or of the libraries that belong to it. Classes of applications cannot be told

@@ -50,7 +50,7 @@ impl Reading<'_> {
                 Err(_) => silent(Silence::OutOfTime),
             }
         };
-        self.snapshot(app, root, ended.silence, ended.broken)
+        self.snapshot(app, root, &ended)
     }
 
     async fn refresh(&self, app: &App, root: &ElementId) -> Ended {
@@ -259,7 +259,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn snapshot(&self, app: &App, root: &ElementId, silence: Option<Silence>, broken: usize) -> Option<Tree> {
+    fn snapshot(&self, app: &App, root: &ElementId, ended: &Ended) -> Option<Tree> {
+        let Ended { silence, broken, unsettled, .. } = ended;
         let (nodes, cut) = app.memory().mirror.nodes(root, self.request.max_nodes);
         let mut notes = Vec::new();
         match silence {
@@ -278,8 +279,13 @@ impl Reading<'_> {
         if cut {
             notes.push(TreeNote::Cut { by: "nodes" });
         }
-        if broken > 0 {
-            notes.push(TreeNote::Broken { count: broken });
+        if *broken > 0 {
+            notes.push(TreeNote::Broken { count: *broken });
+        }
+        if *unsettled && !cut {
+            let title = app.title();
+            let why = format!("{title} changed while it was read: something may be missing; read it again");
+            notes.push(TreeNote::Other(why));
         }
         if nodes.len() == 1 && notes.is_empty() {
             notes.push(TreeNote::NoTree(format!("{} publishes the window without content", app.title())));

@@ -50,6 +50,8 @@ pub(super) struct Ended {
     pub broken: usize,
     /// The application stopped answering, or the time was up.
     pub silence: Option<Silence>,
+    /// It changed as often as it was read.
+    pub unsettled: bool,
 }
 
 /// The children of an object.
@@ -71,9 +73,9 @@ enum Answer {
 #[derive(Default)]
 struct Pass {
     asked: HashSet<ElementId>,
-    listed: HashSet<ElementId>,
-    /// Objects that were known and whose children were not.
+    /// Whose children were asked.
     opened: HashSet<ElementId>,
+    listed: HashSet<ElementId>,
     reads: usize,
 }
 
@@ -92,7 +94,7 @@ impl Walk<'_> {
                 missing
             };
             if missing.is_empty() {
-                break;
+                return ended;
             }
             let mut pass = Pass { listed, ..Pass::default() };
             let start = Instant::now();
@@ -103,10 +105,11 @@ impl Walk<'_> {
             );
             ended.read += pass.reads;
             if ended.silence.is_some() {
-                break;
+                return ended;
             }
             listed = pass.listed;
         }
+        ended.unsettled = !self.app.memory().mirror.missing(root, self.max_nodes).is_empty();
         ended
     }
 
@@ -115,7 +118,7 @@ impl Walk<'_> {
         for missing in missing {
             match missing {
                 Missing::Facts(id) => self.ask_facts(id, pass, &waiting),
-                Missing::Children(id) => waiting.push(self.ask_children(id)),
+                Missing::Children(id) => self.open(id, pass, &waiting),
             }
         }
         loop {
@@ -130,8 +133,10 @@ impl Walk<'_> {
                     let counted = facts.count;
                     let mut memory = self.app.memory();
                     memory.mirror.set_facts(&id, facts);
-                    if counted != 0 && memory.mirror.asks_children(&id) {
-                        waiting.push(self.ask_children(id));
+                    let opens = counted != 0 && memory.mirror.asks_children(&id);
+                    drop(memory);
+                    if opens {
+                        self.open(id, pass, &waiting);
                     }
                 }
                 Answer::Facts(id, Err(Failure::Object(error))) => {
@@ -144,15 +149,15 @@ impl Walk<'_> {
                 }
                 Answer::Children(id, Ok(listing)) => {
                     let children = listing.children.clone();
-                    let unknown = self.app.memory().mirror.set_listing(&id, listing);
-                    // What events have told of already is asked for its children alone.
-                    for child in children {
-                        let told = pass.opened.len() < self.max_nodes
-                            && self.app.memory().mirror.asks_children(&child)
-                            && pass.opened.insert(child.clone());
-                        if told {
-                            waiting.push(self.ask_children(child));
-                        }
+                    let (unknown, closed) = {
+                        let mut memory = self.app.memory();
+                        let unknown = memory.mirror.set_listing(&id, listing);
+                        // GTK 4 announces its objects with their facts while it answers which children there are.
+                        let closed = children.into_iter().filter(|child| memory.mirror.asks_children(child));
+                        (unknown, closed.collect::<Vec<_>>())
+                    };
+                    for child in closed {
+                        self.open(child, pass, &waiting);
                     }
                     for child in unknown {
                         pass.listed.insert(child.clone());
@@ -183,6 +188,13 @@ impl Walk<'_> {
                 }
                 .boxed(),
             );
+        }
+    }
+
+    /// Asks for the children of an object, once in a pass.
+    fn open<'w>(&'w self, id: ElementId, pass: &mut Pass, waiting: &FuturesUnordered<BoxFuture<'w, Answer>>) {
+        if pass.opened.len() < self.max_nodes && pass.opened.insert(id.clone()) {
+            waiting.push(self.ask_children(id));
         }
     }
 
