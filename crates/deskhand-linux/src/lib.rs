@@ -32,6 +32,7 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
     let screen = Arc::clone(&x11) as Arc<dyn Screen>;
     let subsystems = vec![
         ("x11", health::display_probe(Arc::clone(&screen), Arc::clone(&windows))),
+        ("x11_extensions", extensions_probe(Arc::clone(&x11))),
         ("accessibility", accessibility_probe(Arc::clone(&accessibility))),
     ];
     Desktop {
@@ -44,6 +45,14 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
         windows,
         health: Arc::new(LinuxHealth::new(source, subsystems)),
     }
+}
+
+/// What the display server can do; that it answers at all is told by the other probe.
+fn extensions_probe(x11: Arc<X11>) -> Probe {
+    Box::new(move || {
+        let x11 = Arc::clone(&x11);
+        Box::pin(async move { x11.checks().await.into_iter().filter(|check| check.name != "x11").collect() })
+    })
 }
 
 fn accessibility_probe(accessibility: Arc<AtSpi>) -> Probe {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-use super::{PortError, Stop, Window};
+use super::{Fact, PortError, Stop, Window};
 use crate::geometry::{Point, Rect};
 
 /// The accessibility system's own name of an object: never re-used for another object while its application runs.
@@ -269,6 +269,10 @@ pub trait Accessibility: Send + Sync {
         request: DetailsRequest,
         stop: &Stop,
     ) -> Result<Vec<Option<Details>>, PortError>;
+
+    /// Which applications could be the one of `window`, which is taken for it and why, for a bug report. Never fails: what
+    /// cannot be found out is a fact.
+    async fn facts(&self, window: &Window) -> Vec<Fact>;
 
     /// Reads one element anew from its application: the node (its `parent` is `None`) if it still is part of the
     /// application's tree.

@@ -102,6 +102,22 @@ pub enum CheckStatus {
     Missing,
 }
 
+/// Something raw that an adapter knows, for a bug report. Text of the screen in it is not escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is about.
+    pub name: String,
+    /// What is so.
+    pub value: String,
+}
+
+impl Fact {
+    /// A fact.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
+
 /// Why a port could not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PortError {

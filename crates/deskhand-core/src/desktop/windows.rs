@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::PortError;
+use super::{Fact, PortError};
 use crate::geometry::{Point, Rect};
 
 /// The display server's own number of a top-level window.
@@ -193,6 +193,12 @@ pub trait Windows: Send + Sync {
     /// # Errors
     /// `WindowGone`, and those of [`Windows::list`].
     async fn close(&self, window: WindowId) -> Result<bool, PortError>;
+
+    /// What the window system says of a window, raw, for a bug report.
+    ///
+    /// # Errors
+    /// `WindowGone`, and those of [`Windows::list`].
+    async fn facts(&self, window: WindowId) -> Result<Vec<Fact>, PortError>;
 
     /// A number that grows whenever a top-level window appears, disappears, moves, is restacked, retitled or focused.
     /// Used to wait without polling; connects on the first call.

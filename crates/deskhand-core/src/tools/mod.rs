@@ -9,6 +9,7 @@ mod click;
 mod clipboard;
 mod config;
 mod cursor;
+mod debug;
 mod desktop_state;
 mod drag;
 mod gauge;
@@ -206,6 +207,7 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<config::SetConfig>(),
     define::<health::HealthReport>(),
     define::<health::CheckPermissions>(),
+    define::<debug::DebugWindowInfo>(),
 ];
 
 /// The tool called `name`.

@@ -18,6 +18,9 @@ const SCALES: [f64; 7] = [1.0, 1.25, 1.5, 1.75, 2.0, 3.0, 4.0];
 /// Pixels by which a frame may differ from the window that it is the frame of.
 const TOLERANCE: f64 = 2.0;
 
+/// Logical pixels of the widest border that a toolkit draws around a window itself.
+const BORDER: f64 = 16.0;
+
 /// Asks for the extents of `id`. `None` where it gives none that mean anything.
 pub(super) async fn ask(
     bus: &Bus,
@@ -60,12 +63,14 @@ pub(super) struct Space {
 impl Space {
     /// For the elements of `window`, whose frame object says that it has the extents `frame` (screen coordinates).
     pub(super) fn of(toolkit: Toolkit, window: &Window, frame: Option<Rect>) -> Self {
-        let scale = frame.map_or(1.0, |frame| scale(&frame, window));
+        let fitting = frame.and_then(|frame| fitting(&frame, window));
+        let scale = fitting.map_or(1.0, |(scale, _)| scale);
         if toolkit.extents_start_at_window() {
+            let (left, top) = fitting.map_or((window.client.x, window.client.y), |(_, corner)| corner);
             // A popup counts from where its owner's widget is, and from 0 in no other case.
             let (x, y) = frame.map_or((0, 0), |frame| (frame.x, frame.y));
             let from = |start: i32, own: i32| start.saturating_sub((f64::from(own) * scale).round() as i32);
-            Self { kind: WINDOW, origin: (from(window.client.x, x), from(window.client.y, y)), scale }
+            Self { kind: WINDOW, origin: (from(left, x), from(top, y)), scale }
         } else {
             Self { kind: SCREEN, origin: (0, 0), scale }
         }
@@ -123,18 +128,31 @@ pub(super) struct Place {
     pub shift: Option<Shift>,
 }
 
-/// Device pixels for one pixel of `frame`, which is the frame of `window` with or without its borders.
-fn scale(frame: &Rect, window: &Window) -> f64 {
+/// Device pixels for one pixel of `frame`, which is the frame of `window` with or without its borders, and the screen place
+/// of its corner. `None`: it is not.
+fn fitting(frame: &Rect, window: &Window) -> Option<(f64, (i32, i32))> {
     let fits = |scale: f64, area: &Rect| {
         let near = |logical: u32, device: u32| {
             (f64::from(logical) * scale - f64::from(device)).abs() <= TOLERANCE * scale
         };
         near(frame.width, area.width) && near(frame.height, area.height)
     };
-    SCALES
-        .into_iter()
-        .find(|scale| fits(*scale, &window.client) || fits(*scale, &window.frame))
-        .unwrap_or(1.0)
+    let corner = |area: &Rect| (area.x, area.y);
+    let whole = SCALES.into_iter().find_map(|scale| {
+        let areas = [&window.client, &window.frame];
+        areas.into_iter().find(|area| fits(scale, area)).map(|area| (scale, corner(area)))
+    });
+    whole.or_else(|| SCALES.into_iter().find_map(|scale| within_border(frame, &window.client, scale)))
+}
+
+/// GTK 4 draws an even border of its own around a window, in which it is resized, where nobody takes shadows off.
+fn within_border(frame: &Rect, client: &Rect, scale: f64) -> Option<(f64, (i32, i32))> {
+    let left_over = |device: u32, logical: u32| f64::from(device) - f64::from(logical) * scale;
+    let across = left_over(client.width, frame.width);
+    let down = left_over(client.height, frame.height);
+    let is_border = (0.0..=2.0 * BORDER * scale).contains(&across) && (across - down).abs() <= TOLERANCE;
+    let half = (across / 2.0).round() as i32;
+    is_border.then(|| (scale, (client.x.saturating_add(half), client.y.saturating_add(half))))
 }
 
 #[cfg(test)]
@@ -188,6 +206,28 @@ mod tests {
         assert_eq!(space.kind, WINDOW);
         assert_eq!(space.to_screen(Rect::new(10, 20, 30, 40)), Rect::new(310, 220, 30, 40));
         assert_eq!(space.reverse(310, 220), (10, 20));
+    }
+
+    #[test]
+    fn gtk_4_draws_its_own_border_or_shadow() {
+        let mut window = window(Rect::new(457, 164, 365, 496));
+        window.frame = window.client;
+        let space = Space::of(Toolkit::Gtk4, &window, Some(Rect::new(0, 0, 355, 486)));
+        assert_eq!(space.to_screen(Rect::new(10, 20, 30, 40)), Rect::new(472, 189, 30, 40));
+        let doubled = Rect::new(100, 100, 730, 992);
+        let double = Window { client: doubled, frame: doubled, ..window.clone() };
+        let space = Space::of(Toolkit::Gtk4, &double, Some(Rect::new(0, 0, 355, 486)));
+        assert_eq!(space.to_screen(Rect::new(10, 20, 30, 40)), Rect::new(130, 150, 60, 80));
+        let shadowed = Window { frame: Rect::new(483, 187, 300, 400), ..window };
+        let space = Space::of(Toolkit::Gtk4, &shadowed, Some(Rect::new(0, 0, 300, 400)));
+        assert_eq!(space.to_screen(Rect::new(10, 20, 30, 40)), Rect::new(493, 207, 30, 40));
+    }
+
+    #[test]
+    fn a_menu_of_gtk_4_counts_from_the_widget_that_opened_it() {
+        let menu = Window { kind: WindowKind::Popup, ..window(Rect::new(636, 276, 170, 211)) };
+        let space = Space::of(Toolkit::Gtk4, &menu, Some(Rect::new(9, 17, 170, 211)));
+        assert_eq!(space.to_screen(Rect::new(30, 25, 128, 30)), Rect::new(657, 284, 128, 30));
     }
 
     #[test]

@@ -189,6 +189,27 @@ fn fit(frame: &Frame, window: &Window) -> Fit {
     }
 }
 
+/// How each top-level object of `app` fits `window`, in words.
+pub(super) async fn explain(bus: &Bus, app: &Arc<App>, window: &Window, until: Instant) -> Vec<String> {
+    let frames = match app_frames(bus, app, until).await {
+        Ok(frames) => frames,
+        Err(failure) => return vec![format!("{failure:?}")],
+    };
+    let words = |frame: &Frame| {
+        let Fit { points, showing, populated } = fit(frame, window);
+        let place = frame.extents.map_or_else(|| "no place".to_owned(), |extents| extents.to_string());
+        let (object, facts) = (&frame.id.object, &frame.facts);
+        format!(
+            "{object} role {} {:?}, {place}; title fits: {}, place fits: {}, showing: {showing}, populated: {populated}",
+            facts.role,
+            facts.name,
+            points & 2 != 0,
+            points & 1 != 0
+        )
+    };
+    frames.iter().map(words).collect()
+}
+
 /// Whether two rectangles are the same but for borders; `size_only` for toolkits that give no place.
 fn same(one: &Rect, other: &Rect, size_only: bool) -> bool {
     let near = |a: i64, b: i64| (a - b).abs() <= NEAR;

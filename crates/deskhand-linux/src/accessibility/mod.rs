@@ -13,6 +13,7 @@ mod details;
 mod direct;
 mod event;
 mod extents;
+mod facts;
 mod frames;
 mod mirror;
 mod naming;
@@ -33,8 +34,8 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use deskhand_core::desktop::{
-    Accessibility, Change, ChangeKind, Check, Details, DetailsRequest, ElementId, Node, PortError, Stop,
-    Tree, TreeNote, TreeRequest, Window, WindowId, WindowKind,
+    Accessibility, Change, ChangeKind, Check, Details, DetailsRequest, ElementId, Fact, Node, PortError,
+    Stop, Tree, TreeNote, TreeRequest, Window, WindowId, WindowKind,
 };
 use deskhand_core::geometry::Point;
 
@@ -324,6 +325,10 @@ impl Accessibility for AtSpi {
             }
         }
         Ok(results)
+    }
+
+    async fn facts(&self, window: &Window) -> Vec<Fact> {
+        facts::of(self, window).await
     }
 
     async fn probe(&self, element: &ElementId) -> Result<Node, PortError> {

@@ -25,8 +25,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Capture, CaptureTarget, Chord, Click, Delivered, Display, Drag, FrameChange, Hit, Keyboard, Pointer,
-    PortError, Screen, Stop, Wheel, Window, WindowId, WindowState, Windows,
+    Capture, CaptureTarget, Chord, Click, Delivered, Display, Drag, Fact, FrameChange, Hit, Keyboard,
+    Pointer, PortError, Screen, Stop, Wheel, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
@@ -234,6 +234,10 @@ impl Windows for X11 {
 
     async fn close(&self, window: WindowId) -> Result<bool, PortError> {
         self.ask(move |link, listing| windows::close::ask(link, listing, window)).await
+    }
+
+    async fn facts(&self, window: WindowId) -> Result<Vec<Fact>, PortError> {
+        self.ask(move |link, listing| windows::facts::read(link, listing, window)).await
     }
 
     async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {

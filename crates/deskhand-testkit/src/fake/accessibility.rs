@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Accessibility, Action, Change, ChangeKind, Details, DetailsRequest, ElementId, Node, PortError, State,
-    Stop, Text, Tree, TreeNote, TreeRequest, Window,
+    Accessibility, Action, Change, ChangeKind, Details, DetailsRequest, ElementId, Fact, Node, PortError,
+    State, Stop, Text, Tree, TreeNote, TreeRequest, Window,
 };
 use deskhand_core::geometry::Point;
 use tokio::sync::broadcast;
@@ -154,6 +154,10 @@ impl Accessibility for FakeDesktop {
             })
         };
         Ok(elements.iter().map(&mut read).collect())
+    }
+
+    async fn facts(&self, window: &Window) -> Vec<Fact> {
+        vec![Fact::new("taken", format!("app-{}", window.pid.unwrap_or(0)))]
     }
 
     async fn probe(&self, element: &ElementId) -> Result<Node, PortError> {

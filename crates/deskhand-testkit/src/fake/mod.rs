@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, FrameChange,
-    Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels, PortError, RunningApp, Screen,
-    Stop, Text, Value, Window, WindowId, WindowState, Windows,
+    Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, Fact,
+    FrameChange, Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels, PortError,
+    RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::{broadcast, watch};
@@ -305,6 +305,12 @@ impl Windows for FakeDesktop {
         }
         self.windows_changed.send_modify(|number| *number += 1);
         Ok(true)
+    }
+
+    async fn facts(&self, id: WindowId) -> Result<Vec<Fact>, PortError> {
+        let windows = self.lock().list();
+        let window = windows.into_iter().find(|window| window.id == id).ok_or(PortError::WindowGone(id))?;
+        Ok(vec![Fact::new("WM_NAME", window.title)])
     }
 
     async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {
