@@ -23,6 +23,8 @@ def office(desktop, tmp_path_factory):
 def sheet_window(client):
     window = client.window(title="LibreOffice Calc", timeout=90)
     client.element(window, contains='"A1"', timeout=60)
+    # It goes on starting after it has drawn its sheet, and answers nobody meanwhile.
+    client.call("wait_for", condition="idle", window_id=window["window_id"], timeout_ms=30_000)
     return window
 
 
