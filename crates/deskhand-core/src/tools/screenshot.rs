@@ -132,7 +132,7 @@ pub(super) struct Arguments {
     window_id: Option<WindowId>,
     /// Display to show, from get_screen_size; the primary one if nothing is given.
     display: Option<u32>,
-    /// Only this part.
+    /// A part of it.
     region: Option<Region>,
     /// Space of the region; `window` with a window_id, else `screen`.
     space: Option<Space>,
@@ -141,7 +141,7 @@ pub(super) struct Arguments {
     /// Long side in pixels.
     #[schemars(range(min = 64, max = 8192))]
     max_image_dimension: Option<u32>,
-    /// Absolute path of a new file to write the picture to, instead of answering it.
+    /// Absolute path of a new file for the picture, instead of answering it.
     out_file: Option<PathBuf>,
 }
 

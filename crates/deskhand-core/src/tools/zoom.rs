@@ -25,18 +25,18 @@ const SCALE: std::ops::RangeInclusive<f64> = 0.05..=16.0;
 pub(super) struct Arguments {
     /// Window to look at.
     window_id: Option<WindowId>,
-    /// Instead: display to look at; the primary one if nothing is given.
+    /// Instead: display.
     display: Option<u32>,
     /// What to show.
     region: Region,
-    /// Space of the region; `window` with a window_id, else `screen`. `image`: as read off the newest picture.
+    /// Space of the region; `window` with a window_id, else `screen`.
     space: Option<Space>,
     /// Image pixels for one screen pixel; 1 if not given.
     #[schemars(range(min = 0.05, max = 16))]
     scale: Option<f64>,
     /// Encoding.
     format: Option<ImageFormat>,
-    /// Absolute path of a new file to write the picture to, instead of answering it.
+    /// Absolute path of a new file for the picture, instead of answering it.
     out_file: Option<PathBuf>,
 }
 
