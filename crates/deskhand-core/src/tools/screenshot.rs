@@ -177,7 +177,7 @@ impl Shot {
 }
 
 /// Checks a file that a picture is to be written to.
-pub(super) fn check_file(file: Option<&PathBuf>) -> Result<()> {
+fn check_file(file: Option<&PathBuf>) -> Result<()> {
     match file {
         Some(file) if !file.is_absolute() => Err(Error::argument("out_file", "expected an absolute path")),
         _ => Ok(()),

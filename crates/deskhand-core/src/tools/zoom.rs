@@ -1,7 +1,5 @@
 //! `zoom`.
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,7 +12,6 @@ use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::picture::Sizing;
 use crate::queue::StepKind;
-use crate::settings::ImageFormat;
 
 /// Scales that make sense: less shows nothing any more, more shows nothing more.
 const SCALE: std::ops::RangeInclusive<f64> = 0.05..=16.0;
@@ -34,10 +31,6 @@ pub(super) struct Arguments {
     /// Image pixels for one screen pixel; 1 if not given.
     #[schemars(range(min = 0.05, max = 16))]
     scale: Option<f64>,
-    /// Encoding.
-    format: Option<ImageFormat>,
-    /// Absolute path of a new file for the picture, instead of answering it.
-    out_file: Option<PathBuf>,
 }
 
 pub(super) struct Zoom;
@@ -69,7 +62,7 @@ impl Tool for Zoom {
                 format!("{scale} is out of range; expected {least} to {most}"),
             ));
         }
-        screenshot::check_file(arguments.out_file.as_ref())
+        Ok(())
     }
 
     async fn run(arguments: Arguments, context: Context) -> Result<Shot> {
@@ -78,9 +71,9 @@ impl Tool for Zoom {
         let picture = context
             .read(async {
                 let view = screenshot::view(&context, window_id, display, Some(region), space).await?;
-                screenshot::take(&context, &view, sizing, arguments.format, Vec::new()).await
+                screenshot::take(&context, &view, sizing, None, Vec::new()).await
             })
             .await?;
-        Shot::of(picture, arguments.out_file)
+        Shot::of(picture, None)
     }
 }
