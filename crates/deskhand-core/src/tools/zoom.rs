@@ -38,8 +38,7 @@ pub(super) struct Zoom;
 impl Tool for Zoom {
     const SPEC: Spec = Spec {
         name: "zoom",
-        description: "A part of a window or display at full resolution or magnified, to read what a scaled picture blurs. The \
-                      answer gives the exact factor; points of it go back as `space` \"image\".",
+        description: "screenshot of a part at full resolution or magnified, to read what a scaled picture blurs.",
         surface: Surface::Screen,
         queue: Some(StepKind::Read),
         destructive: false,
