@@ -13,11 +13,11 @@ from .program import FIXTURES, SYSTEM_PYTHON
 class Fixture:
     """A fixture application: takes commands, reports events."""
 
-    def __init__(self, desktop, toolkit, page, title="Fixture", program=None, **options):
+    def __init__(self, desktop, toolkit, page, title="Fixture", program=None, env=None, **options):
         arguments = [item for name, value in options.items() for item in (f"--{name}", str(value))]
         self.title = title
         self.process = desktop.start(
-            [*(program or [SYSTEM_PYTHON, str(FIXTURES / f"{toolkit}.py")]), page, "--title", title, *arguments],
+            [*(program or [SYSTEM_PYTHON, str(FIXTURES / f"{toolkit}.py")]), page, "--title", title, *arguments], env=env or {},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(desktop.path / "fixtures.log", "ab"),
         )
         self.log = desktop.path / "fixtures.log"
