@@ -35,11 +35,13 @@ pub(crate) enum Space {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueryArgument {
-    // The list of tools has this type in many places: only what its name does not say is described.
+    /// Role, as outlines spell it.
     role: Option<String>,
-    /// All of it, or a part that begins with a word.
+    /// The name, or a part of it that begins with a word.
     name: Option<String>,
+    /// Part of the text or value.
     value: Option<String>,
+    /// Names and texts must be equal as a whole, case included.
     exact: Option<bool>,
 }
 
