@@ -32,6 +32,8 @@ pub(super) struct Reader<'a> {
     pub place: Option<Place>,
     pub request: DetailsRequest,
     pub until: Instant,
+    /// Whether the window is one that popped up.
+    pub popup: bool,
 }
 
 #[derive(Deserialize, Type)]
@@ -72,12 +74,19 @@ impl Reader<'_> {
         let frame = extents::ask(self.bus, app, id, space.kind, self.until).await?;
         let shift = shift.as_ref().filter(|shift| app.memory().mirror.is_under(id, &shift.pane));
         let frame = frame.map(|frame| shift.map_or(frame, |shift| shift.apply(frame)));
+        let space = if self.is_of_a_page(app, id, facts) { space.in_device_pixels() } else { *space };
         Ok(frame.map(|frame| space.to_screen(frame)))
     }
 
-    /// GTK 4 counts the extents of a menu's items from a corner that it does not tell.
+    /// Chromium scales its own elements, but not those of its pages.
+    fn is_of_a_page(&self, app: &App, id: &ElementId, facts: &Facts) -> bool {
+        let page = role::DOCUMENT_WEB;
+        self.toolkit == Toolkit::Chromium && (facts.role == page || app.memory().mirror.is_inside(id, page))
+    }
+
+    /// GTK 4 counts the extents of a menu's items from a corner that only the menu's own window tells.
     fn is_in_popover(&self, app: &App, id: &ElementId) -> bool {
-        self.toolkit == Toolkit::Gtk4 && app.memory().mirror.is_inside(id, role::MENU)
+        self.toolkit == Toolkit::Gtk4 && !self.popup && app.memory().mirror.is_inside(id, role::MENU)
     }
 
     async fn value(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Value>, Failure> {

@@ -89,6 +89,11 @@ impl Space {
         }
     }
 
+    /// For what gives device pixels already in a window whose other elements do not.
+    pub(super) fn in_device_pixels(self) -> Self {
+        Self { scale: 1.0, ..self }
+    }
+
     /// The toolkit's coordinates of a screen point.
     pub(super) fn reverse(self, x: i32, y: i32) -> (i32, i32) {
         let unscaled =

@@ -299,7 +299,14 @@ impl Accessibility for AtSpi {
         };
         let place = place.transpose().map_err(|failure| app.port_error(&failure, what))?;
         let toolkit = app.about(&bus, until).await.map_err(|failure| app.port_error(&failure, what))?.toolkit;
-        let reader = &details::Reader { bus: &bus, toolkit, place, request, until };
+        let reader = &details::Reader {
+            bus: &bus,
+            toolkit,
+            place,
+            request,
+            until,
+            popup: window.kind == WindowKind::Popup,
+        };
         let mut results: Vec<Option<Details>> = vec![None; elements.len()];
         let mut answered = false;
         let mut reading = stream::iter(elements.iter().cloned().enumerate())
