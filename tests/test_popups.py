@@ -53,14 +53,16 @@ def test_f60_a_context_menu_is_read_and_used_by_its_owners_window(client, deskto
         entry = client.element(window, name="Second", role="text") if toolkit != "qt5" else client.element(window, role="text")
         client.call("type_text", window_id=window["window_id"], element_index=entry.index, text="some words")
         before = picture(client, window)
-        for _ in range(2):  # Qt makes a new menu each time, and calls it by an old name
-            client.call("right_click", window_id=window["window_id"], element_index=entry.index)
+        client.call("right_click", window_id=window["window_id"], element_index=entry.index)
+        for place in range(2):  # Qt makes a new menu each time, and calls it by an old name
+            if place > 0:
+                client.call("press_key", key="Menu")  # a second press of the button might be a double click
             item = look_at_the_menu(client, window, "Select All", before)
             client.call("press_key", key="Escape")
             processes.wait_until(lambda: not popups(client, window), 5, "the menu closes")
         gone = client.try_call("click", window_id=window["window_id"], element_index=item.index, snapshot_id=item.snapshot)
         assert gone.code == "element_gone", gone.structured
-        client.call("press_key", key="Menu")  # another press of the button so soon would be a double click
+        client.call("press_key", key="Menu")
         item = look_at_the_menu(client, window, "Select All", before)
         client.call("click", window_id=window["window_id"], element_index=item.index, delivery="foreground")
         processes.wait_until(lambda: not popups(client, window), 5, "choosing closes the menu")
