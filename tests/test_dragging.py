@@ -139,6 +139,45 @@ def test_a_window_without_a_tree_is_judged_by_its_pixels(client, desktop):
         processes.end(terminal)
 
 
+QT_LISTS = """
+import sys
+from PyQt5.QtWidgets import *
+app = QApplication(sys.argv)
+window = QWidget()
+window.setWindowTitle("Qt lists")
+layout = QHBoxLayout(window)
+for name in "AB":
+    rows = QListWidget()
+    rows.addItems([f"{name}{number}" for number in range(6)])
+    rows.setDragDropMode(QAbstractItemView.DragDrop)
+    rows.setDefaultDropAction(2)
+    layout.addWidget(rows)
+window.resize(500, 300)
+window.move(200, 200)
+window.show()
+app.exec_()
+"""
+
+
+def test_rows_of_a_qt_list_are_moved_to_another_and_put_in_another_order(client, desktop):
+    """Qt tells nobody that the rows are others: the tree is read again."""
+    process = desktop.start(["/usr/bin/python3", "-c", QT_LISTS])
+    try:
+        window = client.window(title="Qt lists")
+        client.element(window, name="A1")
+        rows = lambda: [e.name for e in client.tree(window).elements if e.role == "list item"]  # noqa: E731
+        for moved, on in (("A1", "B3"), ("B0", "B4")):
+            before = rows()
+            answer = client.call(
+                "drag", window_id=window["window_id"], **{"from": {"query": {"name": moved}}, "to": {"query": {"name": on}}}
+            )
+            assert rows() != before and sorted(rows()) == sorted(before)
+            assert abs(rows().index(moved) - rows().index(on)) == 1
+            assert answer["effect"] == "confirmed", answer.structured
+    finally:
+        processes.end(process)
+
+
 def test_a_drag_in_the_background_is_not_supported(client, desktop):
     with Fixture(desktop, "gtk3", "solid", title="Quiet") as fixture:
         window = client.window(title="Quiet")

@@ -191,8 +191,8 @@ impl Watched {
         let owner = under.as_ref().and_then(|under| under.tree.nodes.first()).map(|node| &node.id.owner);
         let target = Target { owner, element: None, window: Some(&window), wants_focus: false };
         let observer = Observer::start(context, target).await;
-        let everything = under.as_ref().map(Under::everything).unwrap_or_default();
-        let observer = observer.of_drag(everything);
+        let content = under.as_ref().map(Under::content).unwrap_or_default();
+        let observer = observer.of_drag(content);
         let sight = Sight::of(context, window.id).await;
         Ok(Some(Self { window, under, observer, sight }))
     }
@@ -370,6 +370,16 @@ async fn judge(context: &Context, mut dragged: Dragged) -> Result<EffectReport> 
         let evidence = from.observer.evidence(context, snapshot.as_deref(), Expectation::Possible).await;
         if let Some(evidence) = evidence.filter(|_| dragged.to.is_none()) {
             return confirmed(evidence);
+        }
+    }
+    for watched in dragged.to.iter().chain(dragged.from.as_ref().filter(|_| dragged.to.is_none())) {
+        if let Some(under) = &watched.under
+            && under.is_rearranged(context).await
+        {
+            return confirmed(format!(
+                "elements of window {} are others, or in other places",
+                watched.window.id
+            ));
         }
     }
     judge_by_sight(context, &dragged, report(Effect::Unverifiable)).await

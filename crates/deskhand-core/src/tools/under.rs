@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Element;
 use super::window_state::MAX_NODES;
-use crate::desktop::{Details, DetailsRequest, ElementId, Node, TreeRequest, Window};
+use crate::desktop::{Details, DetailsRequest, ElementId, Node, TreeNote, TreeRequest, Window};
 use crate::engine::Context;
 use crate::geometry::Point;
 use crate::tree::{Snapshot, quote, spoken};
@@ -70,9 +70,35 @@ impl Under {
         (place + 1..end).take_while(move |at| self.above(*at).any(|above| above == place))
     }
 
-    /// All elements of the window.
-    pub(super) fn everything(&self) -> HashSet<ElementId> {
-        self.tree.nodes.iter().map(|node| node.id.clone()).collect()
+    /// The document around it; without one, all elements of the window: a browser's tabs and bars are no part of a page.
+    fn surroundings(&self) -> &[Node] {
+        let is_document = |node: &&Node| node.role.starts_with("document");
+        let document = self.nodes().filter(is_document).last();
+        let place =
+            document.and_then(|document| self.tree.nodes.iter().position(|node| node.id == document.id));
+        part(&self.tree, place.unwrap_or(0))
+    }
+
+    /// What belongs to the same content.
+    pub(super) fn content(&self) -> HashSet<ElementId> {
+        self.surroundings().iter().map(|node| node.id.clone()).collect()
+    }
+
+    /// Whether the content has other elements now, or others in their places: some toolkits announce nothing when a list is
+    /// put in another order. What changes by itself does not count.
+    pub(super) async fn is_rearranged(&self, context: &Context) -> bool {
+        let before = self.surroundings();
+        let (Some(top), Some(now)) = (before.first(), read(context, &self.window).await) else {
+            return false;
+        };
+        let Some(place) = now.nodes.iter().position(|node| node.id == top.id) else { return false };
+        let now = part(&now, place);
+        let is_restless = |node: &Node| context.activity().is_restless(&node.id);
+        before.len() != now.len()
+            || before.iter().zip(now).any(|(old, new)| {
+                let is_another = old.id != new.id || old.role != new.role || old.name != new.name;
+                is_another && !is_restless(old) && !is_restless(new)
+            })
     }
 
     /// Details of some elements of the window, in the order given.
@@ -92,8 +118,22 @@ impl Under {
 async fn read(context: &Context, window: &Window) -> Option<Arc<Snapshot>> {
     let request = TreeRequest { max_nodes: MAX_NODES, budget: BUDGET, text_limit: 0 };
     let tree = context.desktop().accessibility.tree(window, &request, context.stop()).await.ok()?;
+    // A part of a tree is like no other reading.
+    if tree.notes.iter().any(|note| matches!(note, TreeNote::Cut { .. } | TreeNote::NotResponding { .. })) {
+        return None;
+    }
     let snapshot = Snapshot::passing(window.clone(), tree.nodes);
     (!snapshot.nodes.is_empty()).then(|| Arc::new(snapshot))
+}
+
+/// The element at `place`, and all that it holds.
+fn part(tree: &Snapshot, place: usize) -> &[Node] {
+    let nodes = &tree.nodes;
+    // Parents come before children, so a part ends with the first element whose parent lies before it.
+    let is_outside = |node: &Node| node.parent.is_none_or(|parent| (parent as usize) < place);
+    let rest = nodes.get(place + 1..).unwrap_or_default();
+    let length = rest.iter().position(is_outside).unwrap_or(rest.len());
+    nodes.get(place..=place + length).unwrap_or_default()
 }
 
 /// An element for messages, without a number: the caller has not seen this tree.
