@@ -269,6 +269,20 @@ def test_an_action_that_opens_a_modal_dialogue_does_not_wait_for_its_end(client,
         client.element(window, role="button", name="Ask")
 
 
+def test_keys_reach_a_modal_dialogue_that_has_been_open_for_long(client, desktop):
+    """An agent thinks for longer than any time-out of ours; the action that opened the dialogue is still unanswered."""
+    with Fixture(desktop, "gtk3", "modal", title="Modal for long") as fixture:
+        window = client.window(title="Modal for long")
+        client.call("click", window_id=window["window_id"], query={"name": "Ask"})
+        dialogue = processes.wait_until(
+            lambda: next((found for found in client.windows() if found["pid"] == fixture.pid and found != window and found["kind"] == "dialog"), None),
+            5, "the dialogue",
+        )
+        time.sleep(8)  # it is the time itself that is tried here
+        client.call("press_key", window_id=dialogue["window_id"], key="Escape")
+        assert fixture.wait("answer")["yes"] is False
+
+
 def test_a_modal_dialogue_is_read_and_answered(client, desktop):
     with Fixture(desktop, "gtk3", "modal", title="Modal again") as fixture:
         window = client.window(title="Modal again")

@@ -1,5 +1,6 @@
 //! What can be done to elements through the accessibility bus.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -30,8 +31,8 @@ pub(super) const VALUE: &str = "org.a11y.atspi.Value";
 
 /// One element to act on.
 pub(super) struct Target<'a> {
-    pub bus: &'a Bus,
-    pub app: &'a App,
+    pub bus: &'a Arc<Bus>,
+    pub app: &'a Arc<App>,
     pub element: &'a ElementId,
 }
 
@@ -108,7 +109,7 @@ impl Target<'_> {
         self.responsive(member).await?;
         let method = Method { owner: &self.element.owner, object: &self.element.object, interface, member };
         let answer = match Line::to(self.app, self.bus).await {
-            Some(line) => line.call(method, body, PROMPT).await,
+            Some(line) => line.call(self.bus, self.app, method, body, PROMPT).await,
             None => self.bus.call(method, body, PROMPT).await,
         };
         // An answer to another question says that the application has taken this one before it.

@@ -126,17 +126,22 @@ impl Reply<'_> {
             Ok(Err(_)) => return Err(CallError::BusClosed),
             Ok(Ok(message)) => message,
         };
-        if message.message_type() != Type::Error {
-            return Ok(message);
-        }
-        let name = message.header().error_name().map(ToString::to_string).unwrap_or_default();
-        let gone = ["ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply"];
-        if gone.iter().any(|end| name.strip_prefix("org.freedesktop.DBus.Error.") == Some(end)) {
-            return Err(CallError::OwnerGone);
-        }
-        let text = message.body().deserialize::<&str>().map(str::to_owned).unwrap_or_default();
-        Err(CallError::Refused { name, text })
+        message_or_refusal(message)
     }
+}
+
+/// Tells answers from errors.
+pub(super) fn message_or_refusal(message: Message) -> Result<Message, CallError> {
+    if message.message_type() != Type::Error {
+        return Ok(message);
+    }
+    let name = message.header().error_name().map(ToString::to_string).unwrap_or_default();
+    let gone = ["ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply"];
+    if gone.iter().any(|end| name.strip_prefix("org.freedesktop.DBus.Error.") == Some(end)) {
+        return Err(CallError::OwnerGone);
+    }
+    let text = message.body().deserialize::<&str>().map(str::to_owned).unwrap_or_default();
+    Err(CallError::Refused { name, text })
 }
 
 /// Short critical sections that cannot panic half-way: a poisoned lock is still good.

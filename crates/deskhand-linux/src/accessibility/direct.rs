@@ -5,20 +5,29 @@
 //! application's tree off. Applications with GTK's bridge offer a socket of their own; each action gets a fresh connection
 //! to it, since one that carried an action may be one of those that nobody reads.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use zbus::message::Message;
 use zbus::zvariant::DynamicType;
 
-use super::app::{APPLICATION, App, Failure};
+use deskhand_core::desktop::{Change, ChangeKind, State};
+
+use super::app::{APPLICATION, App, Failure, Silence};
 use super::bus::{Bus, CallError, Method, ROOT};
+use super::walk;
+use super::wire::{Facts, role};
 
 /// An application that is well takes about a millisecond; if it takes longer the bus has to do.
 const CONNECT: Duration = Duration::from_millis(300);
 /// A connection is kept so long after its action, lest the application sees its caller go in mid-action.
 const LINGER: Duration = Duration::from_secs(5);
+/// Asking for an application's windows, to see whether one of them is a dialogue.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A connection for one action.
 #[derive(Debug)]
@@ -50,9 +59,11 @@ impl Line {
         }
     }
 
-    /// Calls a method and hands the line over to its own end.
+    /// Calls a method, and keeps the line for as long as `app` may still be inside of it.
     pub(super) async fn call<B>(
         self,
+        bus: &Arc<Bus>,
+        app: &Arc<App>,
         method: Method<'_>,
         body: &B,
         limit: Duration,
@@ -64,10 +75,7 @@ impl Line {
         let call =
             connection.call_method(None::<&str>, method.object, Some(method.interface), method.member, body);
         let answer = tokio::time::timeout(limit, call).await;
-        tokio::spawn(async move {
-            tokio::time::sleep(LINGER).await;
-            drop(connection);
-        });
+        tokio::spawn(hold(connection, Arc::downgrade(bus), Arc::clone(app)));
         match answer {
             Err(_) => Err(CallError::TimedOut),
             Ok(Ok(message)) => Ok(message),
@@ -79,4 +87,59 @@ impl Line {
             Ok(Err(error)) => Err(error.into()),
         }
     }
+}
+
+/// Keeps `line` open until no dialogue of `app` is.
+///
+/// The application may have answered the action and be inside of its handler still: that of a button which opened a modal
+/// dialogue returns when the dialogue closes. If the line ended there, the application would hang for good at the next
+/// key: GTK's bridge then takes up all of its connections anew, and waits on the one whose end it has not read for the
+/// handler to return. For the same reason nothing more is sent on it.
+async fn hold(line: zbus::Connection, bus: Weak<Bus>, app: Arc<App>) {
+    tokio::time::sleep(LINGER).await;
+    while let Some(changes) = dialogue_is_open(&bus, &app).await {
+        let mut changes = changes;
+        let news = async {
+            loop {
+                match changes.recv().await {
+                    Ok(change) if change.element.owner != app.owner => {}
+                    Ok(change)
+                        if !matches!(
+                            change.kind,
+                            ChangeKind::Children | ChangeKind::Window | ChangeKind::Lost
+                        ) => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => return true,
+                    Err(RecvError::Closed) => return false,
+                }
+            }
+        };
+        if !news.await {
+            break;
+        }
+        // The window goes before the handler returns.
+        tokio::time::sleep(LINGER).await;
+    }
+    drop(line);
+}
+
+/// Changes to wait for if the application shows a dialogue, or does not say.
+async fn dialogue_is_open(bus: &Weak<Bus>, app: &Arc<App>) -> Option<broadcast::Receiver<Change>> {
+    let bus = bus.upgrade()?;
+    if !bus.apps().has(app) {
+        return None;
+    }
+    let changes = bus.changes().subscribe();
+    let until = Instant::now() + LOOK;
+    let windows = match walk::children_of(&bus, &app.root(), until).await {
+        Ok(windows) => windows,
+        Err(Failure::Silent(Silence::Gone | Silence::BusClosed)) => return None,
+        Err(_) => return Some(changes),
+    };
+    let asked = windows.iter().map(|window| walk::facts(&bus, window, until));
+    let is_dialogue = |facts: &Facts| {
+        matches!(facts.role, role::DIALOG | role::ALERT | role::FILE_CHOOSER)
+            || facts.states.has(State::Modal)
+    };
+    let facts = futures_util::future::join_all(asked).await;
+    facts.iter().any(|facts| facts.as_ref().is_ok_and(is_dialogue)).then_some(changes)
 }

@@ -188,9 +188,12 @@ impl InterfaceBits {
 /// Numbers of the roles that are treated apart.
 #[allow(missing_docs)]
 pub(super) mod role {
+    pub(crate) const ALERT: u32 = 2;
     pub(crate) const CAPTION: u32 = 81;
     pub(crate) const COMBO_BOX: u32 = 11;
     pub(crate) const DATE_EDITOR: u32 = 12;
+    pub(crate) const DIALOG: u32 = 16;
+    pub(crate) const FILE_CHOOSER: u32 = 19;
     pub(crate) const FRAME: u32 = 23;
     pub(crate) const LABEL: u32 = 29;
     pub(crate) const LIST: u32 = 31;
