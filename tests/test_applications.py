@@ -3,7 +3,10 @@
 import pytest
 
 from stage import processes
+from stage.application import chromium
 from stage.client import Client
+from stage.desktop import OwnDesktop
+from stage.program import FIXTURES, SYSTEM_PYTHON
 
 
 def test_launch_by_name_desktop_id_and_command(client):
@@ -48,6 +51,55 @@ def test_a_program_that_ends_at_once_is_said(client):
     answer = client.try_call("launch_app", app="sh", args=["-c", "exit 3"], wait_for_window=True)
     assert answer.is_error or "3" in answer.text, answer.message
     assert answer.code in (None, "launch_failed")
+
+
+def test_a_program_is_started_through_the_session_bus():
+    with OwnDesktop() as desktop:
+        data, runtime = desktop.path / "home" / ".local" / "share", desktop.path / "run"
+        for folder, name, text in (
+            (data / "applications", "org.example.Activatable.desktop",
+             "[Desktop Entry]\nType=Application\nName=Activatable thing\nDBusActivatable=true\n"),
+            (runtime / "dbus-1" / "services", "org.example.Activatable.service",
+             f"[D-BUS Service]\nName=org.example.Activatable\nExec={SYSTEM_PYTHON} {FIXTURES / 'activatable.py'}\n"),
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        # The bus starts its services with its own environment, and has read its folders already.
+        desktop.run("dbus-update-activation-environment", "DISPLAY", "XAUTHORITY")
+        desktop.run(
+            "gdbus", "call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/",
+            "--method", "org.freedesktop.DBus.ReloadConfig",
+        )
+        with Client(desktop) as client:
+            answer = client.call("launch_app", app="activatable thing")
+            assert [window["title"] for window in answer["windows"]] == ["Activated"], answer.structured
+            again = client.call("launch_app", app="org.example.Activatable", files=["/some file"])
+            assert [window["title"] for window in again["windows"]] == ["Opened /some file"], again.structured
+            assert again["pid"] == answer["pid"]
+            assert client.try_call("launch_app", app="activatable thing", args=["x"]).code == "launch_failed"
+            client.call("kill_app", pid=answer["pid"], force=True)
+
+
+def test_a_second_launch_answers_the_window_of_the_first(client, desktop, tmp_path):
+    first = client.call("launch_app", app="mousepad")
+    second = client.call("launch_app", app="mousepad")
+    assert second["windows"], second.structured
+    assert {window["pid"] for window in second["windows"]} == {first["pid"]}
+    client.call("kill_app", pid=first["pid"], force=True)
+
+
+def test_a_second_launch_of_a_browser_answers_its_window(client, desktop, tmp_path):
+    command, *arguments = chromium(tmp_path / "profile", "data:text/html,<title>First page</title>")
+    first = client.call("launch_app", app=command, args=arguments, timeout_ms=40000, timeout=60)
+    try:
+        client.window(title="First page", timeout=30)
+        again = chromium(tmp_path / "profile", "data:text/html,<title>Second page</title>")[1:]
+        second = client.call("launch_app", app=command, args=again, timeout_ms=40000, timeout=60)
+        assert second["windows"], second.structured
+        assert {window["pid"] for window in second["windows"]} == {window["pid"] for window in first["windows"]}
+        client.window(title="Second page")
+    finally:
+        client.call("kill_app", pid=first["windows"][0]["pid"], force=True)
 
 
 def test_running_applications_are_listed_by_name(client, desktop):

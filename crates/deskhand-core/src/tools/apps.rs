@@ -211,9 +211,7 @@ async fn await_window(
         let list = context.read(async { Ok(desktop.windows.list().await?) }).await?;
         let exited = desktop.apps.exited(started.pid).await;
         let mut others = Vec::new();
-        let name = started.name.to_lowercase();
-        let is_same = |window: &&Window| before.contains(&window.id) && window.app.to_lowercase() == name;
-        let same_app: Vec<Window> = list.iter().filter(is_same).cloned().collect();
+        let known: Vec<Window> = list.iter().filter(|window| before.contains(&window.id)).cloned().collect();
         for window in list.into_iter().filter(|window| !before.contains(&window.id)) {
             // A window that is being made has no size yet.
             let is_there = window.frame.width > 1 && window.frame.height > 1;
@@ -233,7 +231,7 @@ async fn await_window(
             let since = *handed_over.get_or_insert_with(tokio::time::Instant::now);
             started.windows = others;
             if started.windows.is_empty() && since.elapsed() >= HAND_OVER_WAIT {
-                started.windows = same_app;
+                started.windows = of_app(context, &started.name, known).await?;
                 if !started.windows.is_empty() {
                     started.hint = Some("it was running already and opened no new window".to_owned());
                 }
@@ -263,6 +261,17 @@ async fn await_window(
             () = tokio::time::sleep(EXIT_LOOK) => {}
         }
     }
+}
+
+/// Those of `windows` that belong to the application called `name`.
+async fn of_app(context: &Context, name: &str, windows: Vec<Window>) -> Result<Vec<Window>> {
+    let running = context.read(async { Ok(context.desktop().apps.running().await?) }).await?;
+    let is_name = |other: &str| other.to_lowercase() == name.to_lowercase();
+    let pids: Vec<u32> =
+        running.into_iter().filter(|app| is_name(&app.name)).flat_map(|app| app.pids).collect();
+    let is_proper = |window: &Window| matches!(window.kind, WindowKind::Normal | WindowKind::Dialog);
+    let is_ours = |window: &Window| is_name(&window.app) || window.pid.is_some_and(|pid| pids.contains(&pid));
+    Ok(windows.into_iter().filter(|window| is_proper(window) && is_ours(window)).collect())
 }
 
 /// Ends a program.

@@ -47,8 +47,13 @@ impl Catalog {
         }
         entries.retain(|_, entry| {
             let usable = entry.try_exec.as_deref().is_none_or(|program| is_there(program, path.as_deref()));
-            !entry.hidden && usable && !entry.exec.is_empty()
+            !entry.hidden && usable && (entry.bus_activatable || !entry.exec.is_empty())
         });
+        let current = variables.get(OsStr::new("XDG_CURRENT_DESKTOP")).and_then(|names| names.to_str());
+        let desktops: Vec<&str> = current.unwrap_or_default().split(':').collect();
+        for entry in entries.values_mut() {
+            entry.no_display = !entry.is_shown_on(&desktops);
+        }
         Self { entries, path }
     }
 
@@ -197,6 +202,7 @@ mod tests {
             ("XDG_DATA_HOME".into(), folder.path().join("home").into()),
             ("XDG_DATA_DIRS".into(), folder.path().join("system").into()),
             ("PATH".into(), "/usr/bin:/bin".into()),
+            ("XDG_CURRENT_DESKTOP".into(), "ubuntu:GNOME".into()),
         ]);
         let catalog = Catalog::read(&variables);
         (folder, catalog)
@@ -224,6 +230,21 @@ mod tests {
             catalog.shown().iter().map(|entry| (entry.id.as_str(), entry.name.as_str())).collect();
         assert_eq!(shown, [("kde-c", "C"), ("a", "Mine")]);
         assert_eq!(id(&catalog.named("e.desktop")), "e");
+    }
+
+    #[test]
+    fn entries_of_other_desktops_are_not_shown() {
+        let (_folder, catalog) = catalog(&[
+            ("system/applications/a.desktop", "Name=A; Exec=sh; OnlyShowIn=GNOME;Unity;"),
+            ("system/applications/b.desktop", "Name=B; Exec=sh; OnlyShowIn=KDE;"),
+            ("system/applications/c.desktop", "Name=C; Exec=sh; NotShowIn=GNOME;"),
+            ("system/applications/d.desktop", "Name=D; Exec=sh; NotShowIn=KDE;"),
+            ("system/applications/e.desktop", "Name=E; DBusActivatable=true"),
+            ("system/applications/f.desktop", "Name=F"),
+        ]);
+        let shown: Vec<_> = catalog.shown().iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(shown, ["a", "d", "e"]);
+        assert_eq!(id(&catalog.named("b")), "b", "it can be launched all the same");
     }
 
     #[test]

@@ -28,8 +28,14 @@ pub(super) struct Entry {
     pub(super) icon: Option<String>,
     /// Runs in a terminal.
     pub(super) terminal: bool,
-    /// Not shown to people: it opens files of some kind, or belongs to another desktop.
+    /// Not shown to people: it opens files of some kind.
     pub(super) no_display: bool,
+    /// Desktops that it is shown on; all, if there are none.
+    pub(super) only_in: Vec<String>,
+    /// Desktops that it is not shown on.
+    pub(super) not_in: Vec<String>,
+    /// Can be started through the session bus.
+    pub(super) bus_activatable: bool,
     /// Counts as not installed.
     pub(super) hidden: bool,
     /// Class of its windows.
@@ -69,6 +75,10 @@ impl Entry {
         let raw = |key: &str| keys.get(key).copied();
         let string = |key: &str| raw(key).map(unescape).filter(|value| !value.is_empty());
         let flag = |key: &str| raw(key) == Some("true");
+        let list = |key: &str| -> Vec<String> {
+            let values = raw(key).unwrap_or_default().split(';').map(str::trim);
+            values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
+        };
         if raw("Type") != Some("Application") {
             return None;
         }
@@ -84,10 +94,21 @@ impl Entry {
             folder: string("Path").map(PathBuf::from),
             icon: string("Icon"),
             terminal: flag("Terminal"),
-            no_display: flag("NoDisplay") || raw("OnlyShowIn").is_some_and(|only| !only.is_empty()),
+            no_display: flag("NoDisplay"),
+            only_in: list("OnlyShowIn"),
+            not_in: list("NotShowIn"),
+            bus_activatable: flag("DBusActivatable"),
             hidden: flag("Hidden"),
             window_class: string("StartupWMClass"),
         })
+    }
+
+    /// Whether people see it on a desktop that goes by these names.
+    pub(super) fn is_shown_on(&self, desktops: &[&str]) -> bool {
+        let is_one = |name: &String| desktops.contains(&name.as_str());
+        !self.no_display
+            && (self.only_in.is_empty() || self.only_in.iter().any(is_one))
+            && !self.not_in.iter().any(is_one)
     }
 
     /// The words of the command line with their field codes.

@@ -1,5 +1,6 @@
 //! Programs: what runs, what can be launched.
 
+mod activation;
 mod catalog;
 mod end;
 mod entry;
@@ -68,6 +69,9 @@ impl Apps for LinuxApps {
 
     async fn launch(&self, request: &LaunchRequest) -> Result<Launched, PortError> {
         let (session, catalog) = self.catalog().await?;
+        if let Some(entry) = activation::only_by_bus(request, &catalog) {
+            return activation::activate(entry, request, &session).await;
+        }
         let launch = launch::resolve(request, &session, &catalog)?;
         let pid = self.launcher.start(launch.start).await?;
         Ok(Launched { pid, name: launch.name })
