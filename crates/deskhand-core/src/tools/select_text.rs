@@ -255,7 +255,7 @@ impl Tool for SelectText {
         queue: Some(StepKind::Act),
         destructive: false,
         idempotent: true,
-        listed: true,
+        listed: false,
         example: r#"{"window_id": 4194310, "element_index": 7, "text": "Grüße"}"#,
     };
     type Arguments = Arguments;
