@@ -142,6 +142,9 @@ impl Reading<'_> {
         if toolkit == Toolkit::Gecko {
             app.memory().mirror.doubt_nameless(root, wire::role::is_usually_named);
         }
+        if toolkit.has_documents() {
+            self.verify_children(app, root).await?;
+        }
         if touched {
             self.app_changed(app, root, toolkit, size).await?;
         } else if toolkit == Toolkit::Gtk3 {
@@ -209,6 +212,31 @@ impl Reading<'_> {
             reason = Some("a document was replaced");
         }
         Ok(reason)
+    }
+
+    /// Browsers do not announce everything that comes into a page, nor the dialogue that a page opens: what is on the screen
+    /// is asked for its children, and asked on where they are others than they were.
+    async fn verify_children(&self, app: &App, root: &ElementId) -> Result<(), Silence> {
+        let shown = {
+            let mirror = &app.memory().mirror;
+            let mut shown = mirror.shown(root);
+            shown.retain(|id| mirror.facts(id).is_some_and(|facts| facts.role != wire::role::STATIC));
+            shown
+        };
+        let start = Instant::now();
+        let asked = shown.iter().map(|id| walk::children_of(self.bus, id, self.until));
+        let answers = futures_util::future::join_all(asked).await;
+        tracing::debug!(app = %app.title(), asked = shown.len(), took = ?start.elapsed(), "asked what is shown for its children");
+        let mut memory = app.memory();
+        for (id, children) in shown.iter().zip(answers) {
+            match children {
+                Ok(children) if children == memory.mirror.children(id) => {}
+                Ok(_) => memory.mirror.ask_children(id),
+                Err(Failure::Silent(silence)) => return Err(silence),
+                Err(Failure::Object(_)) => memory.mirror.remove(id),
+            }
+        }
+        Ok(())
     }
 
     /// The application announced something: what of it does the mirror not know?

@@ -214,6 +214,7 @@ pub(super) mod role {
     pub(crate) const ENTRY: u32 = 79;
     pub(crate) const DOCUMENT_TEXT: u32 = 94;
     pub(crate) const DOCUMENT_WEB: u32 = 95;
+    pub(crate) const STATIC: u32 = 116;
 
     const CHECK_BOX: u32 = 7;
     const HEADING: u32 = 83;
