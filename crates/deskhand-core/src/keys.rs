@@ -69,17 +69,13 @@ fn key(name: &str) -> Key {
     }
 }
 
-/// Splits `ctrl+shift+s`; a plus sign at the end, or alone, is the key itself.
+/// Splits `ctrl+shift+s`; a plus sign after another, or alone, is the key itself.
 fn split(text: &str) -> Vec<&str> {
-    match text.strip_suffix('+') {
-        Some("") => vec!["+"],
-        Some(before) => before
-            .strip_suffix('+')
-            .unwrap_or(before)
-            .split('+')
-            .filter(|s| !s.is_empty())
-            .chain(["+"])
-            .collect(),
+    if text == "+" {
+        return vec!["+"];
+    }
+    match text.strip_suffix("++") {
+        Some(before) => before.split('+').chain(["+"]).collect(),
         None => text.split('+').collect(),
     }
 }
@@ -93,6 +89,7 @@ pub(crate) fn chord(field: &str, keys: &[&str]) -> Result<Chord> {
     for name in keys.iter().flat_map(|keys| split(keys)) {
         // A space is a key of its own; around other names it is a slip.
         let name = if name == " " { "space" } else { name.trim() };
+        // `ctrl+` as well: its key is missing.
         if name.is_empty() {
             return Err(Error::argument(field, "expected key names such as `Return`, `ctrl+s` or `F5`"));
         }
@@ -145,7 +142,8 @@ mod tests {
     fn two_keys_at_once_or_none_are_refused() {
         assert!(read(&["a", "b"]).starts_with("argument `keys`: expected modifiers and one key"));
         assert!(read(&[]).starts_with("argument `keys`: expected at least one key"));
-        assert!(read(&["ctrl+ +"]).contains("expected modifiers and one key"));
-        assert!(read(&["ctrl+"]).contains("[Ctrl] +") && read(&[""]).contains("expected key names"));
+        for slip in ["ctrl+", "ctrl+ +", "ctrl+shift+", "+s", "ctrl++s", ""] {
+            assert!(read(&[slip]).contains("expected key names"), "{slip}: {}", read(&[slip]));
+        }
     }
 }

@@ -169,6 +169,12 @@ pub trait Keyboard: Send + Sync {
     /// [`Pointer::position`].
     async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError>;
 
+    /// Checks that `text` can be typed, and types nothing.
+    ///
+    /// # Errors
+    /// `Untypable` names the first character that cannot be typed, and those of [`Pointer::position`].
+    async fn require_typable(&self, text: &str) -> Result<(), PortError>;
+
     /// Presses `chord` `repeat` times, each held for `hold`.
     ///
     /// # Errors

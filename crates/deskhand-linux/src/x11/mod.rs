@@ -310,6 +310,13 @@ impl Keyboard for X11 {
         self.input.run(stop, false, work).await
     }
 
+    async fn require_typable(&self, text: &str) -> Result<(), PortError> {
+        let text = text.to_owned();
+        let work =
+            move |input: &mut Input, pulse: &_, _: &_| keyboard::typing::require_typable(input, pulse, &text);
+        self.input.run(&Stop::new(), false, work).await
+    }
+
     async fn press(
         &self,
         chord: &Chord,

@@ -139,9 +139,7 @@ impl super::State {
 #[async_trait]
 impl Keyboard for FakeDesktop {
     async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError> {
-        if let Some(character) = text.chars().find(|c| *c == '\u{1f4a9}') {
-            return Err(PortError::Untypable(format!("{character:?}")));
-        }
+        self.require_typable(text).await?;
         let total = text.chars().count();
         let key_time = self.lock().key_time + delay;
         let mut done = 0;
@@ -160,10 +158,21 @@ impl Keyboard for FakeDesktop {
         if done == 0 && total > 0 { Err(PortError::Stopped) } else { Ok(Delivered { done, total }) }
     }
 
+    async fn require_typable(&self, text: &str) -> Result<(), PortError> {
+        match text.chars().find(|c| *c == '\u{1f4a9}') {
+            Some(character) => Err(PortError::Untypable(format!("{character:?}"))),
+            None => Ok(()),
+        }
+    }
+
     async fn press(&self, chord: &Chord, repeat: u32, _: Duration, _: &Stop) -> Result<Delivered, PortError> {
         let key = chord.key.as_ref().map_or("", |key| key.0.as_str()).to_owned();
         if key == "NoSuchKey" {
             return Err(PortError::Untypable(format!("the key {key:?}")));
+        }
+        let key_time = self.lock().key_time;
+        if !key_time.is_zero() {
+            tokio::time::sleep(key_time).await;
         }
         let told = {
             let mut state = self.lock();
@@ -202,7 +211,7 @@ impl FakeDesktop {
                     .iter_mut()
                     .find(|element| element.node.states.has(State::Focused) && element.text.is_some())
             });
-            let Some(element) = element else { return };
+            let Some(element) = element.filter(|element| !element.behaviour.dead) else { return };
             if let Some(text) = &mut element.text {
                 let caret = text.caret.unwrap_or(text.length);
                 insert(text, caret, character.encode_utf8(&mut [0; 4]));

@@ -11,7 +11,7 @@
 //!
 //! Windows stand from back to front; element frames are relative to their window. Words after the name: states
 //! (`focused`, `checked`, `disabled`, `hidden`), `text="…"`, `value=n..m=v`, and how the element behaves: `dead` (its action
-//! claims to work and does nothing), `refuses` (its action answers false), `silent` (works without a visible change), `changes=n`
+//! claims to work and does nothing, and it takes no keys), `refuses` (its action answers false), `silent` (works without a visible change), `changes=n`
 //! (its action renames element n of the window), `opens="Title"` (its action opens a window), `no-editable-text`.
 
 mod accessibility;
@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId, Ended, Fact,
-    FrameChange, Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels, PortError,
-    RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowState, Windows,
+    Accessibility as _, Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId,
+    Ended, Fact, FrameChange, Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels,
+    PortError, RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::{broadcast, watch};
@@ -130,6 +130,13 @@ impl FakeDesktop {
             element.node.id.clone()
         };
         self.tell(id, ChangeKind::Children);
+    }
+
+    /// Moves the focus within a window, as a program does by itself.
+    pub async fn focus_element(&self, window: u64, index: usize) {
+        let id = self.lock().window_mut(window).elements[index].node.id.clone();
+        // The fake's elements always take it.
+        let _ = self.focus(&id).await;
     }
 
     /// Renames an element, as a program does by itself.

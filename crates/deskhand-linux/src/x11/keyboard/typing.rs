@@ -42,14 +42,7 @@ pub(in crate::x11) fn type_text(
     delay: Duration,
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
-    if let Some(error) = text.chars().find_map(|character| names::of_character(character).err()) {
-        return Err(error.into());
-    }
-    input.arm()?;
-    let survey = input.survey()?;
-    pulse.beat();
-    let strokes = Strokes::new(&survey.layout, available(&survey));
-    let plan = planned(input, &survey, |spares| Plan::of_text(text, &strokes, survey.group(), spares))?;
+    let (survey, plan) = plan_of(input, pulse, text)?;
     if stop.is_cancelled() {
         return Err(PortError::Stopped.into());
     }
@@ -60,6 +53,24 @@ pub(in crate::x11) fn type_text(
         let delivered = Delivered { done: played?, total: plan.len() };
         done.map(|()| delivered)
     })
+}
+
+/// Checks that `text` can be typed.
+pub(in crate::x11) fn require_typable(input: &mut Input, pulse: &Pulse, text: &str) -> Result<(), Trouble> {
+    plan_of(input, pulse, text).map(drop)
+}
+
+/// What to press for `text` on the keyboard as it is.
+fn plan_of(input: &mut Input, pulse: &Pulse, text: &str) -> Result<(Survey, Plan), Trouble> {
+    if let Some(error) = text.chars().find_map(|character| names::of_character(character).err()) {
+        return Err(error.into());
+    }
+    input.arm()?;
+    let survey = input.survey()?;
+    pulse.beat();
+    let strokes = Strokes::new(&survey.layout, available(&survey));
+    let plan = planned(input, &survey, |spares| Plan::of_text(text, &strokes, survey.group(), spares))?;
+    Ok((survey, plan))
 }
 
 /// Presses a chord.
