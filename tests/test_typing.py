@@ -261,3 +261,67 @@ def test_keys_and_chords(client, desktop, pad):
     client.call("press_key", window_id=window, key="End")
     client.call("hotkey", window_id=window, keys=["ctrl", "v"])
     processes.wait_until(lambda: pad.text("Pad") == "one\naaaone\naaa", 5, lambda: pad.text("Pad"))
+
+
+@pytest.mark.parametrize("pause", [0.005, 0.02, 0.035, 0.06])
+def test_f36_clear_types_nothing_into_a_window_that_is_clicked_meanwhile(client, desktop, pad, pause):
+    text = "abcdefghij" * 30
+    with Fixture(desktop, "gtk3", "pad", title="Other pad", at="50,50") as other:
+        window = client.window(title="Pad window")
+        pad.ask("clear Pad", "cleared")
+        type_into(client, window, "precious")
+        frame = client.window(title="Other pad")["frame"]
+        with x11.Server(desktop) as server, Client(desktop) as person:
+            server.move_pointer(frame["x"] + 60, frame["y"] + 60)
+            number = client.start(
+                "type_text", window_id=window["window_id"], query={"role": "text"}, text=text, clear=True,
+                delivery="foreground",
+            )
+            time.sleep(pause)
+            person.call("click", x=frame["x"] + 60, y=frame["y"] + 60, space="screen")
+            answer = client.finish(number)
+        strayed = other.text("Pad")
+        # A key that is on its way when the focus changes cannot be called back; a burst can.
+        arrived = pad.text("Pad")
+        assert len(strayed) <= 16, f"{len(strayed)} characters went to the other window: {answer.text}"
+        if answer.is_error:
+            assert answer.code == "focus_lost", answer.structured
+        else:
+            assert arrived == text
+
+
+def test_an_application_that_is_killed_while_typing_is_said_to_be_gone(client, desktop):
+    with Fixture(desktop, "gtk3", "pad", title="Mortal") as mortal:
+        window = client.window(title="Mortal")
+        seen = len(mortal.events)
+        number = client.start(
+            "type_text", window_id=window["window_id"], query={"role": "text"}, text="abcdefghij" * 300, delay_ms=2,
+            delivery="foreground",
+        )
+        processes.wait_until(lambda: len(mortal.matching("text", seen)) > 12, 10, "typing has begun")
+        processes.kill(mortal.pid)
+        answer = client.finish(number)
+    assert answer.code in ("window_gone", "app_gone"), answer.structured
+    assert 0 < answer["details"]["done"] < 3000, answer.structured
+
+
+def test_clear_needs_no_element_where_the_window_tells_what_has_the_focus(client, desktop, pad):
+    with Fixture(desktop, "gtk3", "pad", title="Front pad", at="50,50"):
+        window = client.window(title="Pad window")
+        pad.ask("clear Pad", "cleared")
+        type_into(client, window, "precious")
+        client.call("bring_to_front", window_id=client.window(title="Front pad")["window_id"])
+        answer = client.call("type_text", window_id=window["window_id"], text="new", clear=True)
+        assert answer["effect"] == "confirmed", answer.structured
+        assert pad.text("Pad") == "new"
+
+
+def test_a_field_is_not_emptied_for_what_cannot_be_typed(client, pad):
+    window = client.window(title="Pad window")
+    pad.ask("clear Pad", "cleared")
+    type_into(client, window, "precious")
+    answer = client.try_call(
+        "type_text", window_id=window["window_id"], query={"role": "text"}, text="x\ufffey", clear=True, delivery="foreground"
+    )
+    assert answer.code == "untypable", answer.structured
+    assert pad.text("Pad") == "precious"
