@@ -8,7 +8,7 @@ import subprocess
 import jsonschema
 import pytest
 from mcp import Client as SdkClient
-from mcp import StdioServerParameters
+from mcp import MCPError, StdioServerParameters
 from mcp.client import session as sdk_session
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
@@ -17,6 +17,7 @@ from stage.client import Client
 from stage.program import REPOSITORY, deskhand
 
 TYPESCRIPT = REPOSITORY / "tests" / "typescript"
+GUIDE = (REPOSITORY / "docs" / "agent-guide.md").read_text()
 
 # What every agent needs to see in the list that it gets without asking for more.
 EXPECTED_TOOLS = {
@@ -64,6 +65,33 @@ def test_f85_python_sdk(desktop, monkeypatch, version):
     assert refused.is_error and refused.structured_content["code"] == "invalid_argument"
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_guide_by_the_python_sdk(desktop, mode):
+    async def code_of(asked):
+        with pytest.raises(MCPError) as refused:
+            await asked
+        return refused.value.error.code
+
+    async def session():
+        server = StdioServerParameters(command=deskhand(), args=["mcp"], env=desktop.env)
+        async with SdkClient(server, mode=mode) as client:
+            assert client.server_capabilities.prompts is not None
+            assert client.server_capabilities.resources is not None
+            assert "deskhand://agent-guide" in client.instructions
+            [prompt] = (await client.list_prompts()).prompts
+            [message] = (await client.get_prompt(prompt.name)).messages
+            [resource] = (await client.list_resources()).resources
+            [contents] = (await client.read_resource(resource.uri)).contents
+            assert (prompt.name, resource.uri) == ("agent-guide", "deskhand://agent-guide")
+            assert message.content.text == contents.text == GUIDE
+            assert await code_of(client.get_prompt("no-such")) == -32602
+            # The newest protocol has no code of its own for it.
+            not_found = -32602 if client.protocol_version in MODERN_PROTOCOL_VERSIONS else -32002
+            assert await code_of(client.read_resource("deskhand://no-such")) == not_found
+
+    asyncio.run(asyncio.wait_for(session(), 60))
+
+
 def test_python_sdk_with_a_private_desktop(tmp_path):
     """What the README says: one command, nothing else set up."""
     mark = processes.new_mark()
@@ -103,6 +131,14 @@ def test_f85_typescript_sdk(desktop, version):
     assert "windows" in seen["windows"]
     assert seen["picture"] == ["image/png"]
     assert seen["refused"] == {"isError": True, "code": "invalid_argument"}
+    assert seen["guide"] == {
+        "prompts": ["agent-guide"],
+        "prompt": [GUIDE],
+        "resources": [["deskhand://agent-guide", "text/markdown"]],
+        "resource": [GUIDE],
+        "unknownPrompt": -32602,
+        "unknownResource": -32002,
+    }
 
 
 def inspector(desktop, *arguments):
@@ -119,6 +155,7 @@ def test_f85_inspector_lists_and_calls(desktop):
     assert shutil.which("node")
     tools = inspector(desktop, "--method", "tools/list")["tools"]
     assert EXPECTED_TOOLS <= {tool["name"] for tool in tools}
+    assert [prompt["name"] for prompt in inspector(desktop, "--method", "prompts/list")["prompts"]] == ["agent-guide"]
     answer = inspector(desktop, "--method", "tools/call", "--tool-name", "list_windows")
     assert "windows" in answer["structuredContent"]
     answer = inspector(

@@ -31,6 +31,11 @@ const { tools } = await client.listTools();
 const windows = await client.callTool({ name: "list_windows", arguments: {} });
 const picture = await client.callTool({ name: "screenshot", arguments: {} });
 const refused = await client.callTool({ name: "click", arguments: { window_id: "x" } });
+const { prompts } = await client.listPrompts();
+const prompt = await client.getPrompt({ name: prompts[0].name });
+const { resources } = await client.listResources();
+const resource = await client.readResource({ uri: resources[0].uri });
+const unknown = async (asked) => asked.then(() => "answered", (error) => error.code);
 console.log(
   JSON.stringify({
     negotiated,
@@ -39,6 +44,14 @@ console.log(
     windows: windows.structuredContent,
     picture: picture.content.filter((block) => block.type === "image").map((block) => block.mimeType),
     refused: { isError: refused.isError, code: refused.structuredContent?.code },
+    guide: {
+      prompts: prompts.map((prompt) => prompt.name),
+      prompt: prompt.messages.map((message) => message.content.text),
+      resources: resources.map((resource) => [resource.uri, resource.mimeType]),
+      resource: resource.contents.map((contents) => contents.text),
+      unknownPrompt: await unknown(client.getPrompt({ name: "no-such" })),
+      unknownResource: await unknown(client.readResource({ uri: "deskhand://no-such" })),
+    },
   }),
 );
 await client.close();

@@ -13,6 +13,7 @@ mod batch;
 mod call;
 mod connection;
 mod flow;
+mod guide;
 mod line;
 mod message;
 mod output;
@@ -29,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 pub use flow::Limits;
+pub use guide::Guide;
 pub use line::MAX_LINE_BYTES;
 
 /// How long the last answers may take to be written. A client that is gone does not read them.
@@ -46,6 +48,10 @@ pub struct Options {
     pub session: SessionId,
     /// The program's version, as the client is told it.
     pub version: String,
+    /// Stands in the model's context all the time, so it is a sentence or two.
+    pub instructions: String,
+    /// What a client can fetch to read up on.
+    pub guide: Guide,
     /// What is held at most.
     pub limits: Limits,
 }
@@ -90,6 +96,8 @@ where
         driver: Arc::clone(&driver),
         profile: options.profile,
         version: options.version,
+        instructions: options.instructions,
+        guide: options.guide,
         flow: Arc::clone(&flow),
     };
     let result = match server.serve(connection).await {

@@ -3,8 +3,9 @@
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequest, ClientJsonRpcMessage, ClientRequest, DiscoverRequest, InitializeRequest,
-    ListToolsRequest, RequestId,
+    CallToolRequest, ClientJsonRpcMessage, ClientRequest, DiscoverRequest, GetPromptRequest,
+    InitializeRequest, ListPromptsRequest, ListResourcesRequest, ListToolsRequest, ReadResourceRequest,
+    RequestId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -182,6 +183,10 @@ fn request(id: RequestId, method: &str, mut fields: Map<String, Value>) -> Messa
         "server/discover" => typed::<DiscoverRequest>(value).map(ClientRequest::from),
         "tools/list" => typed::<ListToolsRequest>(value).map(ClientRequest::from),
         "tools/call" => typed::<CallToolRequest>(value).map(ClientRequest::from),
+        "prompts/list" => typed::<ListPromptsRequest>(value).map(ClientRequest::from),
+        "prompts/get" => typed::<GetPromptRequest>(value).map(ClientRequest::from),
+        "resources/list" => typed::<ListResourcesRequest>(value).map(ClientRequest::from),
+        "resources/read" => typed::<ReadResourceRequest>(value).map(ClientRequest::from),
         _ => typed::<ClientRequest>(value),
     };
     match request {

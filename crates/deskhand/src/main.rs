@@ -3,6 +3,7 @@
 
 mod cli;
 mod commands;
+mod guide;
 mod lifecycle;
 mod log;
 mod wiring;

@@ -185,6 +185,10 @@ fn f13_initialize_and_the_tool_list_open_no_display_and_no_bus() {
     command.arg(format!("DBUS_SESSION_BUS_ADDRESS={address}")).arg(format!("AT_SPI_BUS_ADDRESS={address}"));
     let mut server = Server::start(command.args([PROGRAM, "mcp"]));
     assert!(server.request("tools/list", json!({}))["result"]["tools"].as_array().unwrap().len() > 5);
+    let guide = server.request("prompts/get", json!({"name": "agent-guide"}));
+    assert!(guide["result"]["messages"][0]["content"]["text"].is_string(), "{guide}");
+    let guide = server.request("resources/read", json!({"uri": "deskhand://agent-guide"}));
+    assert!(guide["result"]["contents"][0]["text"].is_string(), "{guide}");
     let called = |connected: bool, who: &str| assert!(!connected, "{who} was connected to");
     called(display.accept().is_ok(), "the display");
     called(bus.accept().is_ok(), "the bus");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use deskhand_core::call::{Answer, Call, Image};
 use deskhand_core::driver::{Profile, ToolListing};
 use deskhand_core::{Code, Driver, Error, Outcome, SessionId};
-use deskhand_mcp::{Limits, Options, ServeError};
+use deskhand_mcp::{Guide, Limits, Options, ServeError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -96,6 +96,17 @@ fn answer(structured: Value) -> Answer {
     Answer { text: "done".to_owned(), structured, images: Vec::new() }
 }
 
+/// What the server offers to read.
+pub(crate) fn guide() -> Guide {
+    Guide {
+        name: "the-guide".to_owned(),
+        uri: "stub://the-guide".to_owned(),
+        title: "The guide".to_owned(),
+        description: "How it is done.".to_owned(),
+        text: "# How it is done\n\n“Well”.\n".to_owned(),
+    }
+}
+
 /// A client, and the server it talks to.
 pub(crate) struct Client {
     pub(crate) stub: Arc<Stub>,
@@ -122,6 +133,8 @@ impl Client {
             profile: Profile::Default,
             session: SessionId::new("s1"),
             version: "9.9.9".to_owned(),
+            instructions: "Read the guide.".to_owned(),
+            guide: guide(),
             limits,
         };
         let driver: Arc<dyn Driver> = Arc::new(StubDriver(Arc::clone(&stub)));

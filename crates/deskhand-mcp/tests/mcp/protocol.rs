@@ -1,6 +1,6 @@
 //! What a client sees: handshake, lists, results, and what becomes of bad input.
 
-use crate::client::Client;
+use crate::client::{Client, guide};
 use serde_json::{Value, json};
 
 fn code(answer: &Value) -> i64 {
@@ -14,7 +14,8 @@ async fn every_version_with_a_handshake_is_echoed() {
         assert_eq!(answer["result"]["protocolVersion"], version);
         assert_eq!(answer["result"]["serverInfo"]["name"], "deskhand");
         assert_eq!(answer["result"]["serverInfo"]["version"], "9.9.9");
-        assert_eq!(answer["result"]["capabilities"], json!({"tools": {}}));
+        assert_eq!(answer["result"]["capabilities"], json!({"tools": {}, "prompts": {}, "resources": {}}));
+        assert_eq!(answer["result"]["instructions"], "Read the guide.");
     }
 }
 
@@ -156,6 +157,94 @@ async fn bad_parameters_name_what_is_wrong() {
     }
     client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "no/such"})).await;
     assert_eq!(code(&client.receive().await), -32601);
+}
+
+#[tokio::test]
+async fn the_guide_is_a_prompt() {
+    let guide = guide();
+    let mut client = Client::ready("2025-06-18").await;
+    for params in [Value::Null, json!({})] {
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/list", "params": params})).await;
+        assert_eq!(
+            client.receive().await["result"],
+            json!({"prompts": [{"name": guide.name, "title": guide.title, "description": guide.description}]})
+        );
+    }
+    for params in [json!({"name": guide.name}), json!({"name": guide.name, "arguments": {}})] {
+        client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": params})).await;
+        assert_eq!(
+            client.receive().await["result"],
+            json!({
+                "description": guide.description,
+                "messages": [{"role": "user", "content": {"type": "text", "text": guide.text}}],
+            })
+        );
+    }
+    assert!(client.stub.submitted.lock().unwrap().is_empty(), "the driver has nothing to do with it");
+}
+
+#[tokio::test]
+async fn the_guide_is_a_resource() {
+    let guide = guide();
+    let mut client = Client::ready("2025-06-18").await;
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})).await;
+    assert_eq!(
+        client.receive().await["result"],
+        json!({"resources": [{
+            "uri": guide.uri, "name": guide.name, "title": guide.title, "description": guide.description,
+            "mimeType": "text/markdown", "size": guide.text.len(),
+        }]})
+    );
+    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "resources/templates/list"})).await;
+    assert_eq!(client.receive().await["result"], json!({"resourceTemplates": []}));
+    let params = json!({"uri": guide.uri});
+    client.send(json!({"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": params})).await;
+    assert_eq!(
+        client.receive().await["result"],
+        json!({"contents": [{"uri": guide.uri, "mimeType": "text/markdown", "text": guide.text}]})
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_to_read_is_refused_by_name() {
+    let mut client = Client::ready("2025-06-18").await;
+    for (method, params, expected, part) in [
+        ("prompts/get", json!({"name": "other"}), -32602, "\"other\""),
+        ("prompts/get", json!({}), -32602, "name"),
+        ("prompts/get", json!({"name": 7}), -32602, "`params`"),
+        ("prompts/get", Value::Null, -32602, "`params`"),
+        ("resources/read", json!({"uri": "stub://other"}), -32002, "stub://other"),
+        ("resources/read", json!({"uri": ""}), -32002, "\"\""),
+        ("resources/read", json!({}), -32602, "uri"),
+        ("resources/read", json!({"uri": 7}), -32602, "`params`"),
+        ("resources/list", json!([1]), -32602, "`params`"),
+    ] {
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await;
+        let answer = client.receive().await;
+        assert_eq!((code(&answer), &answer["id"]), (expected, &json!(1)), "{method} {params}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(part), "{answer}");
+    }
+    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "resources/list"})).await;
+    assert!(client.receive().await["result"]["resources"].is_array(), "and the next is answered");
+}
+
+#[tokio::test]
+async fn the_guide_is_read_without_a_handshake_too() {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut client = Client::new();
+    for (id, uri, expected) in [(1, guide().uri, None), (2, "stub://other".to_owned(), Some(-32602))] {
+        let params = json!({"uri": uri, "_meta": meta});
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params})).await;
+        let answer = client.receive().await;
+        match expected {
+            None => assert_eq!(answer["result"]["contents"][0]["text"], guide().text, "{answer}"),
+            Some(expected) => assert_eq!(code(&answer), expected, "{answer}"),
+        }
+    }
 }
 
 #[tokio::test]

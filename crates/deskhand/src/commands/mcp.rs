@@ -9,6 +9,7 @@ use deskhand_linux::private::PrivateOptions;
 use deskhand_mcp::{Limits, Options};
 use tokio_util::sync::CancellationToken;
 
+use crate::guide;
 use crate::lifecycle;
 use crate::wiring::{VERSION, Wiring, mint_session};
 
@@ -29,8 +30,14 @@ async fn serve(
     let shutdown = CancellationToken::new();
     lifecycle::watch(&shutdown, client)?;
     let wiring = Wiring::new(private)?;
-    let options =
-        Options { profile, session: mint_session(), version: VERSION.to_owned(), limits: Limits::default() };
+    let options = Options {
+        profile,
+        session: mint_session(),
+        version: VERSION.to_owned(),
+        instructions: guide::INSTRUCTIONS.to_owned(),
+        guide: guide::guide(),
+        limits: Limits::default(),
+    };
     let served = deskhand_mcp::serve(
         Arc::clone(&wiring.driver),
         options,
