@@ -331,6 +331,12 @@ pub trait Accessibility: Send + Sync {
     /// As [`Accessibility::do_action`].
     async fn select_child(&self, container: &ElementId, child: u32) -> Result<bool, PortError>;
 
+    /// Whether child number `child` of `container` is selected, as the container tells it.
+    ///
+    /// # Errors
+    /// As [`Accessibility::do_action`].
+    async fn is_selected(&self, container: &ElementId, child: u32) -> Result<bool, PortError>;
+
     /// Selects `element` in the container that holds it, and only it.
     ///
     /// # Errors

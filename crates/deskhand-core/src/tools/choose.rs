@@ -33,19 +33,7 @@ pub(super) async fn entry(
     wanted: &str,
 ) -> Result<Option<EffectReport>> {
     let nodes = &element.snapshot.nodes;
-    let is_below = |mut place: u32| {
-        while let Some(parent) = nodes[place as usize].parent {
-            if parent == element.place {
-                return true;
-            }
-            place = parent;
-        }
-        false
-    };
-    let entries: Vec<u32> = (element.place + 1..u32::try_from(nodes.len()).unwrap_or(u32::MAX))
-        .take_while(|&place| is_below(place))
-        .filter(|&place| !nodes[place as usize].name.is_empty())
-        .collect();
+    let entries: Vec<u32> = below(element).filter(|&place| !nodes[place as usize].name.is_empty()).collect();
     let selected = entries.iter().find(|&&place| nodes[place as usize].states.has(State::Selected));
     let shown = shown_choice(context, element).await?;
     let proof = match entries.iter().any(|&place| nodes[place as usize].name == shown) {
@@ -101,15 +89,21 @@ async fn choose(
         EffectReport::new(effect, route).in_window(Some(combo.window.id)).from(quote(before, 60))
     };
     let (parent, child) = entry.in_parent().ok_or_else(|| Error::from(PortError::ElementGone))?;
-    // The combo box itself counts its entries where it has a selection; else the list or menu in it does, or its entries
-    // can be clicked. Choosing the same entry in another way changes nothing more, so each is tried until one shows.
-    for container in [Some(combo.id()), Some(&parent), None] {
+    // The combo box itself counts its entries where it has a selection; else the list in it does, or its entries can be
+    // clicked. Choosing the same entry in another way changes nothing more, so each is tried until one shows. To select in a
+    // menu is no choice: GTK 3 then takes the menu for open, and drags and clicks go there.
+    let in_menu = entry.role().ends_with("menu item");
+    let ways = if in_menu { [Some(combo.id()), None] } else { [Some(combo.id()), Some(&parent)] };
+    for container in ways {
         let route = if container.is_some() { Route::AxSelection } else { Route::AxAction };
         let claim = match container {
             Some(container) => accessibility.select_child(container, child).await,
             None => click_entry(context, entry).await,
         };
         match claim {
+            Ok(true) if container == Some(combo.id()) && tells_selected(context, combo, child).await => {
+                return Ok(report(Effect::Confirmed, route).to(quote(wanted, 60)));
+            }
             Ok(true) if is_chosen(context, combo, entry, proof, wanted, EFFECT_WAIT).await? => {
                 return Ok(report(Effect::Confirmed, route).to(quote(wanted, 60)));
             }
@@ -120,6 +114,11 @@ async fn choose(
     let after = shown_choice(context, combo).await?;
     let hint = "the choice did not show; click the combo box and choose";
     Ok(report(Effect::SuspectedNoop, Route::AxSelection).to(quote(&after, 60)).hint(hint))
+}
+
+/// Whether the combo box has its selection there by now.
+async fn tells_selected(context: &Context, combo: &Element, child: u32) -> bool {
+    context.desktop().accessibility.is_selected(combo.id(), child).await.unwrap_or(false)
 }
 
 /// Opens the list, as a person does, and clicks the entry in it. Closes it again if that fails. `closed` is the entry as the
@@ -229,11 +228,23 @@ async fn shown_choice(context: &Context, combo: &Element) -> Result<String> {
         return Ok(text);
     }
     let accessibility = &context.desktop().accessibility;
-    let mut children = combo.snapshot.nodes.iter().filter(|node| node.parent == Some(combo.place));
-    if let Some(label) = children.find(|node| node.role == "label")
+    let nodes = &combo.snapshot.nodes;
+    if let Some(label) = below(combo).map(|place| &nodes[place as usize]).find(|node| node.role == "label")
         && let Ok(label) = accessibility.probe(&label.id).await
     {
         return Ok(label.name);
     }
     Ok(accessibility.probe(combo.id()).await?.name)
+}
+
+/// The places of all elements below `element`, which follow it.
+fn below(element: &Element) -> impl Iterator<Item = u32> {
+    let nodes = &element.snapshot.nodes;
+    let top = element.place;
+    let last = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+    (top + 1..last).take_while(move |&place| {
+        let mut parents =
+            std::iter::successors(nodes[place as usize].parent, |&parent| nodes[parent as usize].parent);
+        parents.any(|parent| parent == top)
+    })
 }

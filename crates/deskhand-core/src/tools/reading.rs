@@ -1,6 +1,7 @@
 //! A window's elements together with those of its menus, lists and other popups.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use futures_util::future::join_all;
 
@@ -101,10 +102,16 @@ impl Reading {
 
     /// Puts the elements of a popup under the root, unless they are there already, as those of a combo box are.
     fn graft(&mut self, popup: Window, tree: Tree) {
+        let Some(root) = tree.nodes.first() else { return };
+        if let Some(place) = self.tree.nodes.iter().skip(1).position(|node| node.id == root.id) {
+            let places = self.subtree(place + 1);
+            self.parts.push(Part { places, window: popup });
+            return;
+        }
         let known: HashSet<&ElementId> = self.tree.nodes.iter().map(|node| &node.id).collect();
         // Some are in both: Qt has one object for an entry that stands in two menus.
         let there = tree.nodes.iter().filter(|node| known.contains(&node.id)).count();
-        if tree.nodes.is_empty() || there * 2 >= tree.nodes.len() {
+        if there * 2 >= tree.nodes.len() {
             return;
         }
         let from = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
@@ -114,7 +121,23 @@ impl Reading {
             .map(|node| Node { parent: Some(node.parent.map_or(0, |parent| parent + from)), ..node })
             .collect();
         self.tree.nodes.extend(moved);
-        self.parts.push(Part { from, window: popup });
+        let to = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
+        self.parts.push(Part { places: from..to, window: popup });
+    }
+
+    /// The places of the element at `place` and all below it, which follow it.
+    fn subtree(&self, place: usize) -> Range<u32> {
+        let number = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
+        let top = number(place);
+        let mut end = top + 1;
+        // Parents come before their children, so one pass tells.
+        for node in &self.tree.nodes[place + 1..] {
+            if node.parent.is_none_or(|parent| !(top..end).contains(&parent)) {
+                break;
+            }
+            end += 1;
+        }
+        top..end
     }
 
     /// Details of the elements at `places`, in that order.
@@ -129,12 +152,10 @@ impl Reading {
     ) -> Result<Vec<Option<Details>>, PortError> {
         let accessibility = &context.desktop().accessibility;
         let mut details = vec![None; places.len()];
-        let begins = std::iter::once(0).chain(self.parts.iter().map(|part| part.from));
-        let ends = self.parts.iter().map(|part| part.from).chain([u32::MAX]);
-        let windows = std::iter::once(&self.window).chain(self.parts.iter().map(|part| &part.window));
-        for ((from, to), window) in begins.zip(ends).zip(windows) {
-            let inside = |place: &u32| (from..to).contains(place);
-            let slots: Vec<usize> = (0..places.len()).filter(|&slot| inside(&places[slot])).collect();
+        let shows =
+            |window: &Window, place: u32| Part::window_of(&self.parts, &self.window, place).id == window.id;
+        for window in std::iter::once(&self.window).chain(self.parts.iter().map(|part| &part.window)) {
+            let slots: Vec<usize> = (0..places.len()).filter(|&slot| shows(window, places[slot])).collect();
             if slots.is_empty() {
                 continue;
             }

@@ -9,6 +9,8 @@ mod select;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 pub use changes::{Changes, changes};
 pub use numbering::Numbering;
 pub use outline::{Line, Lines, Outline, quote, render};
@@ -35,11 +37,11 @@ pub struct Snapshot {
     pub seen: Option<Seen>,
 }
 
-/// The elements from a place on, up to the next part: those of a popup.
+/// Elements that stand together: those of a popup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The place of the first.
-    pub from: u32,
+    /// Their places.
+    pub places: Range<u32>,
     /// The popup.
     pub window: Window,
 }
@@ -51,6 +53,14 @@ pub struct Seen {
     pub lines: Lines,
     /// What was asked for, in words: lines of other questions cannot be compared.
     pub question: String,
+}
+
+impl Part {
+    /// The window that shows the element at `place`, if not `window`.
+    pub fn window_of<'a>(parts: &'a [Self], window: &'a Window, place: u32) -> &'a Window {
+        let part = parts.iter().rev().find(|part| part.places.contains(&place));
+        part.map_or(window, |part| &part.window)
+    }
 }
 
 impl Snapshot {
@@ -69,8 +79,7 @@ impl Snapshot {
 
     /// The window that shows the element at `place`.
     pub fn window_of(&self, place: u32) -> &Window {
-        let part = self.parts.iter().rev().find(|part| part.from <= place);
-        part.map_or(&self.window, |part| &part.window)
+        Part::window_of(&self.parts, &self.window, place)
     }
 
     /// The index of the element at `place`.

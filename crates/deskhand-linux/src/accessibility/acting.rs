@@ -235,6 +235,15 @@ impl Target<'_> {
         self.act(SELECTION, "SelectChild", &(child,)).await
     }
 
+    pub(super) async fn is_selected(&self, child: u32) -> Result<bool, PortError> {
+        let child = i32::try_from(child)
+            .map_err(|_| PortError::NotSupported(format!("there is no child {child}")))?;
+        let (object, until) = (&self.element.object, Instant::now() + ROUND_TRIP);
+        let body = (child,);
+        let asked = self.app.ask_for::<bool, _>(self.bus, object, SELECTION, "IsChildSelected", &body, until);
+        asked.await.map_err(|failure| self.app.port_error(&failure, "what is selected"))
+    }
+
     /// Selects the element in the container that holds it. Its place there is asked for: what was read of a table
     /// may be the visible part only.
     pub(super) async fn select(&self) -> Result<bool, PortError> {

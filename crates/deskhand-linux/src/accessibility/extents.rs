@@ -76,6 +76,19 @@ impl Space {
         }
     }
 
+    /// For the elements of a popover of GTK 4 in `window`. They count from where the widget is that opened it, which has the
+    /// extents `opener`, but lie in the popover's window. `frame` are the extents of the popover.
+    pub(super) fn of_popover(window: &Window, frame: Option<Rect>, opener: Rect) -> Self {
+        let fits = |scale: &&f64, frame: &Rect| {
+            (f64::from(frame.width) * **scale - f64::from(window.client.width)).abs() <= TOLERANCE * **scale
+        };
+        let scale = frame.and_then(|frame| SCALES.iter().find(|scale| fits(scale, &frame)));
+        let scale = scale.copied().unwrap_or(1.0);
+        let from = |start: i32, own: i32| start.saturating_sub((f64::from(own) * scale).round() as i32);
+        let origin = (from(window.client.x, opener.x), from(window.client.y, opener.y));
+        Self { kind: WINDOW, origin, scale }
+    }
+
     /// Screen pixels of `rect`.
     pub(super) fn to_screen(self, rect: Rect) -> Rect {
         let scaled = |value: i32| (f64::from(value) * self.scale).round() as i32; // saturates
@@ -233,6 +246,16 @@ mod tests {
         let menu = Window { kind: WindowKind::Popup, ..window(Rect::new(636, 276, 170, 211)) };
         let space = Space::of(Toolkit::Gtk4, &menu, Some(Rect::new(9, 17, 170, 211)));
         assert_eq!(space.to_screen(Rect::new(30, 25, 128, 30)), Rect::new(657, 284, 128, 30));
+    }
+
+    /// Measured: a combo box at 0,186 in its window, its list at 0,192 with a shadow, an entry at 12,211.
+    #[test]
+    fn a_popover_counts_from_its_opener() {
+        let window = window(Rect::new(447, 345, 386, 126));
+        let popover = Some(Rect::new(0, 192, 386, 120));
+        let space = Space::of_popover(&window, popover, Rect::new(0, 186, 380, 34));
+        assert_eq!(space.to_screen(Rect::new(12, 211, 25, 16)), Rect::new(459, 370, 25, 16));
+        assert_eq!(space.reverse(459, 370), (12, 211));
     }
 
     #[test]

@@ -23,6 +23,8 @@ use super::wire::{Facts, Names, Reference, role};
 const OTHERS: Duration = Duration::from_millis(300);
 /// Pixels by which a frame may differ from its window: borders are counted or not.
 const NEAR: i64 = 4;
+/// Pixels by which a popover's window may be larger than the popover: shadow and arrow.
+const SHADOW: i64 = 32;
 
 /// A window's object.
 #[derive(Clone, Debug)]
@@ -226,6 +228,14 @@ async fn popup_candidates(bus: &Bus, app: &Arc<App>, until: Instant) -> Vec<(Ele
     // GTK 4.8 sets the state on windows only.
     let state = if app.known_toolkit() == Toolkit::Gtk4 { State::Visible } else { State::Showing };
     let known = app.memory().mirror.with_roles(&POPUP_ROLES, state);
+    let mut known = known;
+    if app.known_toolkit() == Toolkit::Gtk4 {
+        known.extend(app.memory().mirror.with_roles(&[role::FILLER], state));
+        known.retain(|(id, _)| {
+            app.memory().mirror.facts(id).is_some_and(|facts| facts.role != role::FILLER)
+                || is_popover(app, id)
+        });
+    }
     let mut candidates: Vec<_> =
         known.into_iter().map(|(id, children)| (id, children.into_iter().next())).collect();
     let announced = app.announced();
@@ -235,6 +245,23 @@ async fn popup_candidates(bus: &Bus, app: &Arc<App>, until: Instant) -> Vec<(Ele
     let shown = announced.into_iter().zip(facts).filter(|(_, facts)| facts.as_ref().is_ok_and(is_popup));
     candidates.extend(shown.map(|(id, _)| (id, None)));
     candidates
+}
+
+/// Whether this is what GTK 4 shows in a window of its own below the button or combo box that opens it.
+fn is_popover(app: &App, id: &ElementId) -> bool {
+    let mirror = &app.memory().mirror;
+    let is =
+        |id: &ElementId, roles: &[u32]| mirror.facts(id).is_some_and(|facts| roles.contains(&facts.role));
+    is(id, &[role::FILLER])
+        && mirror
+            .parent(id)
+            .is_some_and(|parent| is(parent, &[role::COMBO_BOX, role::PUSH_BUTTON, role::TOGGLE_BUTTON]))
+}
+
+/// Whether `area` is `inner` with a shadow and an arrow around it.
+fn surrounds(area: &Rect, inner: &Rect) -> bool {
+    let around = |outer: u32, inner: u32| (0..=SHADOW).contains(&(i64::from(outer) - i64::from(inner)));
+    around(area.width, inner.width) && around(area.height, inner.height)
 }
 
 /// The menu or list that lies where the popup lies, from what is known of the applications.
@@ -262,6 +289,7 @@ async fn popup(
             let within = |rect: &Rect| window.client.intersection(rect).as_ref() == Some(rect);
             let score = match (own, inside) {
                 (Some(own), _) if same(&own, &window.client, size_only) => 0,
+                (Some(own), _) if is_popover(app, id) && surrounds(&window.client, &own) => 0,
                 (_, Some(inside)) if !size_only && within(&inside) => 1,
                 _ => continue,
             };

@@ -190,7 +190,22 @@ impl AtSpi {
             extents::ask(bus, &found.app, &found.root, extents::SCREEN, until),
             self.shift(bus, found, toolkit, until),
         );
-        Ok(Place { space: Space::of(toolkit, window, frame?), shift: shift? })
+        let (frame, shift) = (frame?, shift?);
+        let opener = match toolkit {
+            Toolkit::Gtk4 if window.kind == WindowKind::Popup => {
+                found.app.memory().mirror.parent(&found.root).cloned()
+            }
+            _ => None,
+        };
+        let opener = match opener {
+            Some(opener) => extents::ask(bus, &found.app, &opener, extents::WINDOW, until).await?,
+            None => None,
+        };
+        let space = match opener {
+            Some(opener) => Space::of_popover(window, frame, opener),
+            None => Space::of(toolkit, window, frame),
+        };
+        Ok(Place { space, shift })
     }
 }
 
@@ -404,6 +419,11 @@ impl Accessibility for AtSpi {
     async fn select_child(&self, container: &ElementId, child: u32) -> Result<bool, PortError> {
         let (bus, app) = self.target(container).await?;
         Target { bus: &bus, app: &app, element: container }.select_child(child).await
+    }
+
+    async fn is_selected(&self, container: &ElementId, child: u32) -> Result<bool, PortError> {
+        let (bus, app) = self.target(container).await?;
+        Target { bus: &bus, app: &app, element: container }.is_selected(child).await
     }
 
     async fn select(&self, element: &ElementId) -> Result<bool, PortError> {

@@ -194,6 +194,7 @@ pub(super) mod role {
     pub(crate) const DATE_EDITOR: u32 = 12;
     pub(crate) const DIALOG: u32 = 16;
     pub(crate) const FILE_CHOOSER: u32 = 19;
+    pub(crate) const FILLER: u32 = 20;
     pub(crate) const FRAME: u32 = 23;
     pub(crate) const LABEL: u32 = 29;
     pub(crate) const LIST: u32 = 31;
@@ -221,10 +222,10 @@ pub(super) mod role {
     const IMAGE: u32 = 27;
     const LINK: u32 = 88;
     const LIST_ITEM: u32 = 32;
-    const PUSH_BUTTON: u32 = 43;
+    pub(crate) const PUSH_BUTTON: u32 = 43;
     const RADIO_BUTTON: u32 = 44;
     const SLIDER: u32 = 51;
-    const TOGGLE_BUTTON: u32 = 62;
+    pub(crate) const TOGGLE_BUTTON: u32 = 62;
 
     /// Roles whose objects have a name in nearly every case.
     pub(crate) fn is_usually_named(role: u32) -> bool {

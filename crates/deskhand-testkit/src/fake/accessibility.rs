@@ -248,6 +248,10 @@ impl Accessibility for FakeDesktop {
         Err(PortError::NotSupported("no selection".to_owned()))
     }
 
+    async fn is_selected(&self, _: &ElementId, _: u32) -> Result<bool, PortError> {
+        Err(PortError::NotSupported("no selection".to_owned()))
+    }
+
     async fn select(&self, element: &ElementId) -> Result<bool, PortError> {
         {
             let mut state = self.lock();
