@@ -25,6 +25,12 @@ const POSSIBLE_EFFECT_WAIT: Duration = Duration::from_millis(100);
 /// The same where none is likely: a click on a label, or into the text that has the focus.
 const UNLIKELY_EFFECT_WAIT: Duration = Duration::from_millis(10);
 
+/// What an application changes by itself, it changes again within this time: a clock with tenths, an animation, a
+/// progress bar. Waited for only as long as its habits are not known.
+const RECURRENCE: Duration = Duration::from_millis(250);
+/// Within so short a time, one change may be told twice.
+const SAME_CHANGE: Duration = Duration::from_millis(50);
+
 /// How much is expected of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Expectation {
@@ -165,6 +171,13 @@ impl EffectReport {
         self
     }
 
+    /// Says what was seen that proves nothing.
+    pub(crate) fn doubtful(self, seen: &str) -> Self {
+        self.to(seen).hint(
+            "that may be the effect of the action before, which had shown none; look at the window before going on",
+        )
+    }
+
     /// Says whether the desktop was put back, and if not, why.
     pub(crate) fn restored(mut self, restored: Restored) -> Self {
         self.restored = Some(restored == Restored::Whole);
@@ -232,6 +245,10 @@ pub(crate) struct Observer {
     wants_focus: bool,
     /// Aim of the action before this one, whose late changes are not of this one.
     aimed_before: Option<ElementId>,
+    /// An action before this one showed no effect yet: what is seen now may be that.
+    open: bool,
+    /// What was seen, and may be of an action before.
+    doubtful: Option<String>,
     window: Option<Window>,
     windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
     /// Of a drag: the elements whose changes count.
@@ -272,6 +289,8 @@ impl Observer {
             element: target.element.cloned(),
             wants_focus: target.wants_focus,
             aimed_before: target.element.and_then(|element| context.activity().aim(element)),
+            open: target.owner.is_some_and(|owner| context.activity().is_open(owner)),
+            doubtful: None,
             window: target.window.cloned(),
             windows,
             dragged: None,
@@ -279,7 +298,8 @@ impl Observer {
         }
     }
 
-    /// Waits until something shows that the action worked, a bounded time. The answer says what it was.
+    /// Waits until something shows that the action worked, a bounded time. The answer says what it was. What may as well be
+    /// the effect of an action before is [`Observer::doubtful`], and not the answer.
     pub(crate) async fn evidence(
         &mut self,
         context: &Context,
@@ -290,7 +310,9 @@ impl Observer {
         let deadline =
             Instant::now() + if self.changes.is_some() { expectation.patience() } else { Duration::ZERO };
         loop {
-            if let Some(found) = self.window_evidence(context).await {
+            if let Some(found) = self.window_evidence(context).await
+                && let Some(found) = self.attributed(found, false)
+            {
                 return Some(found);
             }
             let changed = async {
@@ -307,7 +329,14 @@ impl Observer {
             };
             tokio::select! {
                 change = changed => match change {
-                    Some(change) if self.counts(context, &change) => return Some(describe(&change, snapshot)),
+                    Some(change) if self.counts(context, &change) => {
+                        let itself = self.element.as_ref() == Some(&change.element);
+                        if itself || !self.recurs(context, &change).await {
+                            if let Some(found) = self.attributed(describe(&change, snapshot), itself) {
+                                return Some(found);
+                            }
+                        }
+                    }
                     Some(_) => {}
                     // The stream was lost or overran: nothing can be proved any more by it.
                     None => self.changes = None,
@@ -319,14 +348,64 @@ impl Observer {
         }
     }
 
+    /// What was seen, if it can only be of this action: a change of the element itself, or any while no other is open.
+    fn attributed(&mut self, found: String, itself: bool) -> Option<String> {
+        if itself || !self.open {
+            return Some(found);
+        }
+        self.doubtful.get_or_insert(found);
+        None
+    }
+
+    /// What was seen and may be the late effect of an action before this one, so that it proves nothing.
+    pub(crate) fn doubtful(&self) -> Option<&str> {
+        self.doubtful.as_deref()
+    }
+
+    /// Says that no effect was seen that is this action's own: it may still come, and is then not of the next one.
+    pub(crate) fn leave_open(&self, context: &Context) {
+        if let Some(owner) = &self.owner {
+            context.activity().leave_open(owner);
+        }
+    }
+
+    /// Whether what changed does so by itself: seen from a second change, as long as it is not known from before.
+    async fn recurs(&mut self, context: &Context, first: &Change) -> bool {
+        if !context.activity().is_new() {
+            return false;
+        }
+        let Some(changes) = &mut self.changes else { return false };
+        let begun = Instant::now();
+        let again = async {
+            while let Ok(change) = changes.recv().await {
+                let is_same = change.element == first.element && change.kind == first.kind;
+                if is_same && begun.elapsed() >= SAME_CHANGE {
+                    return;
+                }
+            }
+            std::future::pending().await
+        };
+        let recurs = tokio::time::timeout(RECURRENCE, again).await.is_ok();
+        if recurs {
+            context.activity().is_a_habit(first);
+        }
+        recurs
+    }
+
     fn counts(&self, context: &Context, change: &Change) -> bool {
-        if self.owner.as_ref() != Some(&change.element.owner)
-            || context.activity().is_restless(&change.element)
+        if self.owner.as_ref() != Some(&change.element.owner) || context.activity().changes_by_itself(change)
         {
             return false;
         }
         let itself = self.element.as_ref() == Some(&change.element);
         if !itself && self.aimed_before.as_ref() == Some(&change.element) {
+            return false;
+        }
+        // Keys that spring back, checked or pressed until then.
+        if !itself
+            && matches!(change.kind, ChangeKind::State(..))
+            && context.activity().was_aimed_at(&change.element)
+        {
             return false;
         }
         if let Some(elements) = &self.dragged {

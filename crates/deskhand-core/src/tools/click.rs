@@ -122,8 +122,35 @@ async fn deliver(arguments: &Arguments, context: &Context) -> Result<Done> {
     }
 }
 
+/// How long a key that springs back takes, at most.
+const SPRING: Duration = Duration::from_millis(300);
+
+/// The keys of some calculators are toggle buttons that spring back. One that was clicked a moment ago is waited for: a
+/// click before that would only release it. What stays is a toggle, and is clicked as it is.
+async fn spring_back(context: &Context, element: Element) -> Result<Element> {
+    let is_down = |states: crate::desktop::States| states.has(State::Checked) || states.has(State::Pressed);
+    if element.role() != "toggle button"
+        || !is_down(element.node.states)
+        || !context.activity().was_aimed_at(element.id())
+    {
+        return Ok(element);
+    }
+    let mut patience = Patience::start(context, SPRING).await?;
+    loop {
+        let node = context.desktop().accessibility.probe(element.id()).await?;
+        if !is_down(node.states) {
+            let states = node.states;
+            return Ok(Element { node: Node { states, ..element.node }, ..element });
+        }
+        if !patience.another_look(context).await {
+            return Ok(element);
+        }
+    }
+}
+
 async fn click_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Done> {
     element.require_enabled(context).await?;
+    let element = spring_back(context, element).await?;
     let delivery = arguments.delivery.unwrap_or_default();
     if delivery != Delivery::Foreground && !arguments.needs_pointer() {
         let mut observer = observe(context, &element).await;

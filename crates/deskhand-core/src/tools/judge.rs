@@ -46,7 +46,14 @@ pub(super) async fn judge(context: &Context, done: Done, count: u32) -> Result<E
         None => match own_change(context, element.as_ref()).await {
             Some(change) => report(Effect::Confirmed).to(change),
             None => {
-                report(Effect::Unverifiable).hint("no change was seen; look at the window before going on")
+                if expectation != Expectation::Unlikely {
+                    observer.leave_open(context);
+                }
+                match observer.doubtful() {
+                    Some(seen) => report(Effect::Unverifiable).doubtful(seen),
+                    None => report(Effect::Unverifiable)
+                        .hint("no change was seen; look at the window before going on"),
+                }
             }
         },
     })
@@ -106,6 +113,7 @@ pub(super) async fn judge_row(
             None => break,
         }
     }
+    observer.leave_open(context);
     let unverifiable = EffectReport { effect: Effect::Unverifiable, after: evidence, ..report };
     Ok(unverifiable.hint("it is not the one that is selected now; look at the window"))
 }
@@ -137,6 +145,10 @@ pub(super) async fn judge_toggle(
             Some(_) => {}
             None => break,
         }
+    }
+    observer.leave_open(context);
+    if let Some(seen) = observer.doubtful().filter(|_| element.role() == "toggle button") {
+        return Ok(EffectReport { effect: Effect::Unverifiable, ..report }.doubtful(seen));
     }
     let unchanged = EffectReport { effect: Effect::SuspectedNoop, ..report };
     let hint = match element.role() {

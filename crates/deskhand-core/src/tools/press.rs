@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Spec, Surface, Tool, click};
-use crate::desktop::{Chord, Window, WindowId};
+use crate::desktop::{Chord, PortError, TreeNote, TreeRequest, Window, WindowId};
 use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
 use crate::engine::Context;
 use crate::error::Result;
@@ -91,8 +91,30 @@ async fn judge(context: &Context, mut observer: Observer, window: Option<Window>
     let report = |effect| EffectReport::new(effect, Route::Keyboard).in_window(window.as_ref().map(|w| w.id));
     Ok(match observer.evidence(context, snapshot.as_deref(), Expectation::Possible).await {
         Some(evidence) => report(Effect::Confirmed).to(evidence),
-        None => report(Effect::Unverifiable),
+        None => {
+            observer.leave_open(context);
+            match observer.doubtful() {
+                Some(seen) => report(Effect::Unverifiable).doubtful(seen),
+                None if is_silent(context, window.as_ref()).await => {
+                    report(Effect::Unverifiable).hint("the application does not answer; the key waits for it")
+                }
+                None => report(Effect::Unverifiable),
+            }
+        }
     })
+}
+
+/// How long an application may take to say that it is there.
+const ANSWER_BUDGET: Duration = Duration::from_secs(2);
+
+/// Whether the window's application answers nothing.
+async fn is_silent(context: &Context, window: Option<&Window>) -> bool {
+    let Some(window) = window else { return false };
+    let request = TreeRequest { max_nodes: 1, budget: ANSWER_BUDGET, text_limit: 0 };
+    match context.desktop().accessibility.tree(window, &request, context.stop()).await {
+        Ok(tree) => tree.notes.iter().any(|note| matches!(note, TreeNote::NotResponding { .. })),
+        Err(error) => matches!(error, PortError::AppNotResponding { .. }),
+    }
 }
 
 fn check_hold(hold_ms: Option<u64>) -> Result<()> {

@@ -79,6 +79,8 @@ impl Reading {
         request: &TreeRequest,
     ) -> Result<Self, PortError> {
         let accessibility = &context.desktop().accessibility;
+        // What changes by itself is known by the time that something is done here.
+        context.activity().watch(accessibility).await;
         let Family { window, popups } = family;
         let tree = accessibility.tree(&window, request, context.stop()).await?;
         let mut reading = Self { window, tree, parts: Vec::new() };

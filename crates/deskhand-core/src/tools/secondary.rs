@@ -91,7 +91,13 @@ impl Tool for PerformSecondaryAction {
         let report = |effect| EffectReport::new(effect, Route::AxAction).in_window(Some(element.window.id));
         Ok(match observer.evidence(&context, Some(&element.snapshot), Expectation::Possible).await {
             Some(evidence) => report(Effect::Confirmed).to(evidence),
-            None if claimed => report(Effect::Unverifiable).hint("no change was seen; look at the window"),
+            None if claimed => {
+                observer.leave_open(&context);
+                match observer.doubtful() {
+                    Some(seen) => report(Effect::Unverifiable).doubtful(seen),
+                    None => report(Effect::Unverifiable).hint("no change was seen; look at the window"),
+                }
+            }
             None => report(Effect::SuspectedNoop).hint("the application refused the action"),
         })
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 use deskhand_core::desktop::{
     Accessibility, Action, Change, ChangeKind, Details, DetailsRequest, ElementId, Fact, Node, PortError,
@@ -7,6 +9,9 @@ use deskhand_core::geometry::Point;
 use tokio::sync::broadcast;
 
 use super::{FakeDesktop, FakeElement, State as Desktop};
+
+/// How long a key that springs back stays pressed.
+const SPRING: Duration = Duration::from_millis(100);
 
 impl Desktop {
     /// The element called `id`, if its application answers and still has it.
@@ -54,6 +59,13 @@ impl FakeDesktop {
             if behaviour.dead {
                 return Ok(true);
             }
+            if behaviour.springs {
+                if told.iter().any(|(_, kind)| *kind == ChangeKind::State(State::Checked, false)) {
+                    state.journal.push(format!("release {role} {name:?}"));
+                    return Ok(true);
+                }
+                tokio::spawn(self.clone().spring_back(id.clone()));
+            }
             state.journal.push(format!("use {role} {name:?}"));
             let window =
                 state.windows.iter_mut().find(|window| window.elements.iter().any(|e| e.node.id == *id));
@@ -75,6 +87,14 @@ impl FakeDesktop {
             self.windows_changed.send_modify(|number| *number += 1);
         }
         Ok(true)
+    }
+
+    async fn spring_back(self, id: ElementId) {
+        tokio::time::sleep(SPRING).await;
+        if let Ok(element) = self.lock().element_mut(&id) {
+            element.node.states = element.node.states.without(State::Checked);
+        }
+        self.tell(id, ChangeKind::State(State::Checked, false));
     }
 
     fn write(&self, id: &ElementId, write: impl FnOnce(&mut Text)) -> Result<bool, PortError> {

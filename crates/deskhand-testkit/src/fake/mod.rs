@@ -12,7 +12,7 @@
 //! Windows stand from back to front; element frames are relative to their window. Words after the name: states
 //! (`focused`, `checked`, `disabled`, `hidden`), `text="…"`, `value=n..m=v`, and how the element behaves: `dead` (its action
 //! claims to work and does nothing, and it takes no keys), `refuses` (its action answers false), `silent` (works without a visible change), `changes=n`
-//! (its action renames element n of the window), `opens="Title"` (its action opens a window), `no-editable-text`.
+//! (its action renames element n of the window), `springs` (a toggle button that lets go by itself a moment after it was pressed), `opens="Title"` (its action opens a window), `no-editable-text`.
 
 mod accessibility;
 mod clipboard;
@@ -75,6 +75,7 @@ pub(crate) struct Behaviour {
     pub(crate) refuses: bool,
     pub(crate) changes: Option<usize>,
     pub(crate) opens: Option<String>,
+    pub(crate) springs: bool,
 }
 
 impl FakeDesktop {
@@ -137,6 +138,11 @@ impl FakeDesktop {
         let id = self.lock().window_mut(window).elements[index].node.id.clone();
         // The fake's elements always take it.
         let _ = self.focus(&id).await;
+    }
+
+    /// Tells that an object went which the caller never saw.
+    pub fn tell_gone(&self, element: ElementId) {
+        self.tell(element, ChangeKind::State(deskhand_core::desktop::State::Defunct, true));
     }
 
     /// Renames an element, as a program does by itself.

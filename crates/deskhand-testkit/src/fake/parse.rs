@@ -191,6 +191,7 @@ fn plain_word<'a>(
         "hidden" => node.states = node.states.without(State::Showing),
         "disabled" => node.states = node.states.without(State::Enabled).without(State::Sensitive),
         "dead" => element.behaviour.dead = true,
+        "springs" => element.behaviour.springs = true,
         "refuses" => element.behaviour.refuses = true,
         "no-action" => node.interfaces.action = false,
         "no-editable-text" => node.interfaces.editable_text = false,
