@@ -362,6 +362,11 @@ impl Observer {
         self.doubtful.as_deref()
     }
 
+    /// The application, if it is known on the accessibility bus.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
     /// Says that no effect was seen that is this action's own: it may still come, and is then not of the next one.
     pub(crate) fn leave_open(&self, context: &Context) {
         if let Some(owner) = &self.owner {

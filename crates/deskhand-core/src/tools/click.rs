@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::judge::{judge, judge_row, judge_toggle};
+use super::pointing::point_at;
 use super::target::{self, Aim, Element, Place, QueryArgument, Reach, Space};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
@@ -277,47 +278,12 @@ fn plain(action: &Action) -> String {
 
 /// Clicks an element with the real pointer.
 async fn press_element(context: &Context, arguments: &Arguments, element: Element) -> Result<Done> {
-    let accessibility = &context.desktop().accessibility;
     raise(context, &element.window, element.is_in_popup()).await?;
-    let mut details = element.details(context, 0, false).await?;
-    if element.press_point(&details).is_err()
-        && accessibility.scroll_into_view(element.id()).await.unwrap_or(false)
-    {
-        details = element.details(context, 0, false).await?;
-    }
-    let at = point_at(context, &element, &details).await?;
+    let at = point_at(context, &element).await?;
     let observer = observe(context, &element).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
     context.delivered(delivered, "clicks")?;
     Ok(Done::on(element, Route::Pointer, Some(at), observer))
-}
-
-/// How often an element that moves away is followed.
-const CHASES: usize = 4;
-
-/// Puts the pointer on the element, and makes sure that the element is there and uncovered. LibreOffice knows where its window
-/// is only once the pointer has moved over it, and other programs move things that are pointed at: what was told of the
-/// frame before is not trusted.
-pub(super) async fn point_at(context: &Context, element: &Element, details: &Details) -> Result<Point> {
-    let mut at = element.press_point(details)?;
-    for _ in 0..CHASES {
-        if !target::is_on_display(context, at).await? {
-            let message = format!(
-                "{} lies beyond every display; nothing was done; move the window",
-                element.describe()
-            );
-            return Err(Error::new(Code::NotSupported, message));
-        }
-        target::require_uncovered(context, &element.window, at, Reach::of(element)).await?;
-        context.desktop().pointer.move_to(at).await?;
-        let now = element.press_point(&element.details(context, 0, false).await?)?;
-        if now == at {
-            return Ok(at);
-        }
-        at = now;
-    }
-    let message = format!("{} keeps moving; nothing was done", element.describe());
-    Err(Error::new(Code::NotSupported, message))
 }
 
 /// Raises a window that keys are meant for, and gives it the focus.
@@ -343,9 +309,16 @@ pub(super) async fn focus_window(context: &Context, window: &Window) -> Result<(
 }
 
 /// Raises a window, unless that would close what is clicked.
+///
+/// # Errors
+/// `occluded` while some program holds the pointer, and those of the port.
 pub(super) async fn raise(context: &Context, window: &Window, in_popup: bool) -> Result<()> {
     if in_popup || window.kind == WindowKind::Popup {
         return Ok(());
+    }
+    if !window.focused {
+        // A press would not reach it: then it is left where it is.
+        target::require_free_pointer(context, window).await?;
     }
     match context.desktop().windows.activate(window.id).await {
         // A window that will not take the focus can still be clicked, if it is not covered; the hit test tells.
@@ -362,7 +335,8 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
     let (under, element) = match window {
         Some(window) => {
             let reach = async {
-                raise(context, &window, !window.frame.contains(at)).await?;
+                let in_popup = target::within_popup(context, &window, at).await?;
+                raise(context, &window, in_popup || !window.frame.contains(at)).await?;
                 target::require_uncovered(context, &window, at, Reach::Popup).await
             };
             let (reached, element) = tokio::join!(reach, element_under(context, &window, at));
@@ -501,8 +475,7 @@ pub(super) async fn focus_element(context: &Context, element: &Element) -> Resul
     if takes_focus(context, element).await? {
         return Ok(true);
     }
-    let details = element.details(context, 0, false).await?;
-    let at = point_at(context, element, &details).await?;
+    let at = point_at(context, element).await?;
     let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD };
     let delivered = context.desktop().pointer.click(&click, context.stop()).await?;
     context.delivered(delivered, "clicks")?;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::click::{point_at, raise};
+use super::click::raise;
+use super::pointing::point_at;
 use super::target::{self, Aim, Element, Place, QueryArgument, Reach, Space};
 use super::under::{Under, named};
 use super::{Spec, Surface, Tool};
@@ -151,14 +152,7 @@ impl Aimed {
         match self {
             Self::Element(element) => {
                 element.require_enabled(context).await?;
-                let mut details = element.details(context, 0, false).await?;
-                let accessibility = &context.desktop().accessibility;
-                if element.press_point(&details).is_err()
-                    && accessibility.scroll_into_view(element.id()).await.unwrap_or(false)
-                {
-                    details = element.details(context, 0, false).await?;
-                }
-                point_at(context, element, &details).await
+                point_at(context, element).await
             }
             Self::Place(Place { window, at }) => {
                 if let Some(window) = window {

@@ -16,6 +16,7 @@ mod gauge;
 mod health;
 mod judge;
 mod menu;
+mod pointing;
 mod press;
 mod reading;
 mod region;

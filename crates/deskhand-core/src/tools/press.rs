@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::reading::Family;
 use super::{Spec, Surface, Tool, click};
 use crate::desktop::{Chord, PortError, TreeNote, TreeRequest, Window, WindowId};
 use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
@@ -70,7 +71,11 @@ async fn deliver(press: &Press, context: &Context) -> Result<(Observer, Option<W
     let window = match press.window {
         Some(id) => {
             let window = context.window(id).await?;
-            click::focus_window(context, &window).await?;
+            if let Err(error) = click::focus_window(context, &window).await
+                && !has_menu_open(context, &window).await?
+            {
+                return Err(error);
+            }
             Some(window)
         }
         None => context.desktop().windows.list().await?.into_iter().find(|window| window.focused),
@@ -86,6 +91,12 @@ async fn deliver(press: &Press, context: &Context) -> Result<(Observer, Option<W
     Ok((observer, window))
 }
 
+/// Whether a menu of the window is open that takes the keys itself, whatever has the focus.
+async fn has_menu_open(context: &Context, window: &Window) -> Result<bool> {
+    let has_popup = !Family::of(context, window.id).await?.popups.is_empty();
+    Ok(has_popup && context.desktop().windows.hit_test(window.frame.center()).await?.grabbed)
+}
+
 async fn judge(context: &Context, mut observer: Observer, window: Option<Window>) -> Result<EffectReport> {
     let snapshot = window.as_ref().and_then(|window| context.session().newest_snapshot(window.id).ok());
     let report = |effect| EffectReport::new(effect, Route::Keyboard).in_window(window.as_ref().map(|w| w.id));
@@ -95,7 +106,7 @@ async fn judge(context: &Context, mut observer: Observer, window: Option<Window>
             observer.leave_open(context);
             match observer.doubtful() {
                 Some(seen) => report(Effect::Unverifiable).doubtful(seen),
-                None if is_silent(context, window.as_ref()).await => {
+                None if is_silent(context, window.as_ref(), observer.owner()).await => {
                     report(Effect::Unverifiable).hint("the application does not answer; the key waits for it")
                 }
                 None => report(Effect::Unverifiable),
@@ -107,11 +118,15 @@ async fn judge(context: &Context, mut observer: Observer, window: Option<Window>
 /// How long an application may take to say that it is there.
 const ANSWER_BUDGET: Duration = Duration::from_secs(2);
 
-/// Whether the window's application answers nothing.
-async fn is_silent(context: &Context, window: Option<&Window>) -> bool {
+/// Whether the window's application, known on the accessibility bus as `owner`, answers nothing.
+async fn is_silent(context: &Context, window: Option<&Window>, owner: Option<&str>) -> bool {
+    let accessibility = &context.desktop().accessibility;
+    if let Some(owner) = owner {
+        return matches!(accessibility.fence(owner).await, Err(PortError::AppNotResponding { .. }));
+    }
     let Some(window) = window else { return false };
     let request = TreeRequest { max_nodes: 1, budget: ANSWER_BUDGET, text_limit: 0 };
-    match context.desktop().accessibility.tree(window, &request, context.stop()).await {
+    match accessibility.tree(window, &request, context.stop()).await {
         Ok(tree) => tree.notes.iter().any(|note| matches!(note, TreeNote::NotResponding { .. })),
         Err(error) => matches!(error, PortError::AppNotResponding { .. }),
     }

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::click::{point_at, raise};
+use super::click::raise;
 use super::gauge::{Gauge, Mark, Moved};
+use super::pointing::point_at;
 use super::target::{self, Aim, Element, QueryArgument, Reach, Space};
 use super::under::Under;
 use super::{Spec, Surface, Tool};
@@ -272,10 +273,7 @@ async fn with_wheel(
     let in_popup = element.as_ref().is_some_and(Element::is_in_popup) || !window.frame.contains(at);
     raise(context, &window, in_popup).await?;
     let at = match &element {
-        Some(element) => {
-            let details = element.details(context, 0, false).await?;
-            point_at(context, element, &details).await?
-        }
+        Some(element) => point_at(context, element).await?,
         None => {
             target::require_uncovered(context, &window, at, Reach::Popup).await?;
             context.desktop().pointer.move_to(at).await?;

@@ -1,9 +1,11 @@
 //! What an action is aimed at: an element of a snapshot, or a point.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::reading::{Family, Reading};
 use super::window_state::{MAX_NODES, TREE_BUDGET};
@@ -519,7 +521,8 @@ fn from_picture(picture: &Shown, window: Option<&Window>, x: f64, y: f64) -> Res
     Ok(Point::new(at.x.saturating_add(right), at.y.saturating_add(down)))
 }
 
-async fn within_popup(context: &Context, window: &Window, at: Point) -> Result<bool> {
+/// Whether a popup of `window` lies at `at`.
+pub(super) async fn within_popup(context: &Context, window: &Window, at: Point) -> Result<bool> {
     let windows = context.desktop().windows.list().await?;
     Ok(windows
         .iter()
@@ -564,6 +567,32 @@ impl Reach {
     }
 }
 
+fn pointer_is_held() -> Error {
+    let message = "some program holds the pointer (an open menu, a drag, a screen lock), so a press would not reach the \
+                   window; nothing was done; an open menu closes with press_key Escape";
+    Error::new(Code::Occluded, message)
+}
+
+/// A menu that closes lets go of the pointer a moment later.
+const LETTING_GO: Duration = Duration::from_millis(200);
+/// Nothing tells that the pointer is let go: it is looked at so often.
+const HELD_LOOK: Duration = Duration::from_millis(20);
+
+/// Makes sure that no program holds the pointer, as one does that shows a menu.
+///
+/// # Errors
+/// `occluded`.
+pub(super) async fn require_free_pointer(context: &Context, window: &Window) -> Result<()> {
+    let begun = Instant::now();
+    while context.desktop().windows.hit_test(window.frame.center()).await?.grabbed {
+        if begun.elapsed() >= LETTING_GO {
+            return Err(pointer_is_held());
+        }
+        context.pause(HELD_LOOK).await?;
+    }
+    Ok(())
+}
+
 /// Makes sure that a press at `at` reaches `window` (or, for an element of a menu, the menu's own window).
 pub(crate) async fn require_uncovered(
     context: &Context,
@@ -578,9 +607,7 @@ pub(crate) async fn require_uncovered(
     // the window.
     let in_menu = |top: &Window| in_own_popup(top) || reach == Reach::Menu && top.id == window.id;
     if hit.grabbed && !hit.window.as_ref().is_some_and(in_menu) {
-        let message = "some program holds the pointer (an open menu, a drag, a screen lock), so a press would not reach the \
-                       window; nothing was done; an open menu closes with press_key Escape";
-        return Err(Error::new(Code::Occluded, message));
+        return Err(pointer_is_held());
     }
     let (name, details) = match &hit.window {
         Some(top) if top.id == window.id => return Ok(()),

@@ -5,7 +5,7 @@ use deskhand_core::desktop::{
     Accessibility, Action, Change, ChangeKind, Details, DetailsRequest, ElementId, Fact, Node, PortError,
     State, Stop, Text, Tree, TreeNote, TreeRequest, Window,
 };
-use deskhand_core::geometry::Point;
+use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::broadcast;
 
 use super::{FakeDesktop, FakeElement, State as Desktop};
@@ -95,6 +95,16 @@ impl FakeDesktop {
             element.node.states = element.node.states.without(State::Checked);
         }
         self.tell(id, ChangeKind::State(State::Checked, false));
+    }
+
+    /// Moves an element into view as browsers do: later, and not at once.
+    async fn glide(self, id: ElementId, frame: Rect) {
+        for below in (0..=5).rev() {
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            if let Ok(element) = self.lock().element_mut(&id) {
+                element.frame = Some(Rect { y: frame.y + 10 * below, ..frame });
+            }
+        }
     }
 
     fn write(&self, id: &ElementId, write: impl FnOnce(&mut Text)) -> Result<bool, PortError> {
@@ -295,8 +305,15 @@ impl Accessibility for FakeDesktop {
         Ok(true)
     }
 
-    async fn scroll_into_view(&self, _: &ElementId) -> Result<bool, PortError> {
-        Ok(false)
+    async fn scroll_into_view(&self, id: &ElementId) -> Result<bool, PortError> {
+        let frame = self.lock().element_mut(id)?.behaviour.comes_into_view.take();
+        match frame {
+            Some(frame) => {
+                tokio::spawn(self.clone().glide(id.clone(), frame));
+                Ok(true)
+            }
+            None => Ok(false),
+        }
     }
 
     async fn scroll_to_point(&self, _: &ElementId, _: Point) -> Result<bool, PortError> {
@@ -307,7 +324,14 @@ impl Accessibility for FakeDesktop {
         Ok(self.changes.subscribe())
     }
 
-    async fn fence(&self, _: &str) -> Result<(), PortError> {
-        Ok(())
+    async fn fence(&self, owner: &str) -> Result<(), PortError> {
+        let state = self.lock();
+        let window = state.windows.iter().find(|window| *window.elements[0].node.id.owner == *owner);
+        match window {
+            Some(window) if window.window.pid.is_some_and(|pid| state.frozen.contains(&pid)) => {
+                Err(not_responding(&window.window))
+            }
+            _ => Ok(()),
+        }
     }
 }

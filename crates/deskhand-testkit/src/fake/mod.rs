@@ -12,7 +12,8 @@
 //! Windows stand from back to front; element frames are relative to their window. Words after the name: states
 //! (`focused`, `checked`, `disabled`, `hidden`), `text="…"`, `value=n..m=v`, and how the element behaves: `dead` (its action
 //! claims to work and does nothing, and it takes no keys), `refuses` (its action answers false), `silent` (works without a visible change), `changes=n`
-//! (its action renames element n of the window), `springs` (a toggle button that lets go by itself a moment after it was pressed), `opens="Title"` (its action opens a window), `no-editable-text`.
+//! (its action renames element n of the window), `springs` (a toggle button that lets go by itself a moment after it was pressed), `scrolled-away` (has no
+//! frame until it has been scrolled into view, and moves into it), `opens="Title"` (its action opens a window), `no-editable-text`.
 
 mod accessibility;
 mod clipboard;
@@ -27,7 +28,7 @@ use async_trait::async_trait;
 use deskhand_core::desktop::{
     Accessibility as _, Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId,
     Ended, Fact, FrameChange, Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels,
-    PortError, RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowState, Windows,
+    PortError, RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowKind, WindowState, Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::{broadcast, watch};
@@ -76,6 +77,8 @@ pub(crate) struct Behaviour {
     pub(crate) changes: Option<usize>,
     pub(crate) opens: Option<String>,
     pub(crate) springs: bool,
+    /// Where it is a while after it was scrolled into view.
+    pub(crate) comes_into_view: Option<Rect>,
 }
 
 impl FakeDesktop {
@@ -251,6 +254,12 @@ impl Windows for FakeDesktop {
             let place = place.ok_or(PortError::WindowGone(id))?;
             if state.windows[place].window.focused && place + 1 == state.windows.len() {
                 return Ok(());
+            }
+            let is_popup = |other: &FakeWindow| {
+                other.window.kind == WindowKind::Popup && other.window.parent == Some(id)
+            };
+            if state.windows.iter().any(is_popup) {
+                return Err(PortError::NotSupported(format!("window {id} has a popup open")));
             }
             // A window that may not be covered, as panels may not, stays in front.
             let window = state.windows.remove(place);

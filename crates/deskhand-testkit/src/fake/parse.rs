@@ -191,6 +191,7 @@ fn plain_word<'a>(
         "hidden" => node.states = node.states.without(State::Showing),
         "disabled" => node.states = node.states.without(State::Enabled).without(State::Sensitive),
         "dead" => element.behaviour.dead = true,
+        "scrolled-away" => element.behaviour.comes_into_view = element.frame.take(),
         "springs" => element.behaviour.springs = true,
         "refuses" => element.behaviour.refuses = true,
         "no-action" => node.interfaces.action = false,
