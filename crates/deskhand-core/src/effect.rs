@@ -331,10 +331,10 @@ impl Observer {
                 change = changed => match change {
                     Some(change) if self.counts(context, &change) => {
                         let itself = self.element.as_ref() == Some(&change.element);
-                        if itself || !self.recurs(context, &change).await {
-                            if let Some(found) = self.attributed(describe(&change, snapshot), itself) {
-                                return Some(found);
-                            }
+                        if (itself || !self.recurs(context, &change).await)
+                            && let Some(found) = self.attributed(describe(&change, snapshot), itself)
+                        {
+                            return Some(found);
                         }
                     }
                     Some(_) => {}
