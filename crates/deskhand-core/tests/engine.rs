@@ -279,12 +279,25 @@ async fn bad_arguments_name_the_field_and_what_was_expected() {
         ),
         (
             r#"click {"window_id": 1, "element_index": 1.5}"#,
-            "argument `element_index`: invalid type: floating point",
+            "argument `element_index`: invalid type: number `1.5`, expected a whole number of 0 or more",
         ),
         (
             r#"click {"window_id": 1, "element_index": 1, "colour": "red"}"#,
             "unknown field `colour`, expected one of",
         ),
+        (
+            r#"click {"window_id": 1, "query": ["Save"]}"#,
+            "argument `query`: invalid type: array, expected an object",
+        ),
+        (
+            r#"set_value {"window_id": 1, "element_index": 1, "value": [1]}"#,
+            "argument `value`: invalid type, expected a string, a number, or true or false",
+        ),
+        (
+            r#"hotkey {"keys": "ctrl+s"}"#,
+            "argument `keys`: invalid type: string \"ctrl+s\", expected an array",
+        ),
+        (r#"press_key {"key": "ctrl+"}"#, "argument `key`: expected key names"),
         (r#"click {"window_id": 1, "x": 3}"#, "argument `y`: missing"),
         (r#"click {"window_id": 1, "x": 3, "y": 1e300}"#, "argument `y`"),
         (r#"click {"window_id": 1, "x": 5000, "y": 3}"#, "is on no display"),
@@ -620,7 +633,7 @@ confirmed by ax_text on [5] text "Body": "abc" → "abcd"
 > click {"window_id": 1, "query": {"role": "button"}}
 ambiguous: several elements of snapshot s3 match, nothing was done: [1] button "Save", [3] button "Print", [6] button "Silent"
 > click {"window_id": 1, "query": {"name": "sav", "exact": true}}
-element_not_found: none of the 7 elements of window 1 matches; nothing was done
+element_not_found: none of the 7 elements of window 1 matches; nothing was done; near: [1] button "Save"
 > click {"window_id": 1, "element_index": 1}
 stale_snapshot: this session has no snapshot of window 1; take one with get_window_state
 "#,
@@ -921,4 +934,61 @@ invalid_argument: argument `window_id`: missing; expected a window, an element o
 invalid_argument: argument `amount`: 0 is out of range; expected 1 to 100000
 "#,
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_finds_nothing_names_what_is_near() {
+    let script = Script::new(
+        r#"
+window 1 "Editor" app=editor pid=100 800x600+0+0 focused
+  push button "Save As…"
+  push button "Save All"
+  menu item "Print"
+  label "Ready"
+"#,
+    );
+    for (wanted, expected) in [
+        (r#"{"name": "Svae as…"}"#, Some("; near: [1] button \"Save As…\"")),
+        (r#"{"name": "save file"}"#, Some("; near: [2] button \"Save All\", [1] button \"Save As…\"")),
+        (r#"{"name": "Print", "role": "button"}"#, Some("; near: [3] menu item \"Print\"")),
+        (r#"{"name": "Quit"}"#, None),
+        (r#"{"role": "slider"}"#, None),
+    ] {
+        let transcript = script.run(&format!(r#"click {{"window_id": 1, "query": {wanted}}}"#)).await;
+        let expected = format!("nothing was done{}\n", expected.unwrap_or_default());
+        assert!(transcript.contains(&expected), "{expected} {transcript}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn windows_are_listed_front_first_as_they_are_written() {
+    let script = Script::new("window 1 \"Back\" pid=1 9x9+0+0\nwindow 2 \"Front\" pid=2 9x9+0+0 focused\n");
+    let answer = script.call("list_windows").await.unwrap();
+    let order: Vec<_> = answer.structured["windows"].as_array().unwrap().iter().map(|w| &w["z"]).collect();
+    assert_eq!(order, [1, 0]);
+    assert!(answer.text.find("Front").unwrap() < answer.text.find("Back").unwrap(), "{}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_of_an_element_is_waited_for() {
+    let script = editor();
+    let call =
+        r#"wait_for {"condition": "element_appears", "window_id": 1, "name": "Silent", "state": "focused"}"#;
+    let waiting = tokio::spawn(script.engine.invoke(script.parse(call)));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    script.desktop.focus_element(1, 6).await;
+    assert!(waiting.await.unwrap().unwrap().text.starts_with("button \"Silent\" is there after 1"));
+    let transcript = script
+        .run(
+            r#"
+wait_for {"condition": "element_appears", "window_id": 1, "name": "Save", "state": "enabled"}
+wait_for {"condition": "element_appears", "window_id": 1, "name": "Print", "state": "enabled", "timeout_ms": 50}
+wait_for {"condition": "element_vanishes", "window_id": 1, "name": "Print", "state": "enabled"}
+"#,
+        )
+        .await;
+    let answers: Vec<_> = transcript.lines().filter(|line| !line.starts_with('>')).collect();
+    assert_eq!(answers[0], "button \"Save\" is there after 0 ms");
+    assert!(answers[1].contains("last state: button \"Print\" is there, and not enabled"), "{transcript}");
+    assert_eq!(answers[2], "no such element is there after 0 ms");
 }

@@ -3,6 +3,7 @@
 
 mod app_state;
 mod apps;
+mod arguments;
 mod arrange;
 mod choose;
 mod click;
@@ -233,7 +234,7 @@ pub fn listing(profile: Profile) -> Vec<ToolListing> {
 }
 
 fn prepare<T: Tool>(arguments: Map<String, Value>) -> Result<Prepared> {
-    let arguments: T::Arguments = read_arguments(arguments)?;
+    let arguments: T::Arguments = arguments::read(arguments)?;
     T::check(&arguments)?;
     let timeout = T::timeout(&arguments);
     let run = move |context: Context| {
@@ -254,15 +255,6 @@ fn prepare<T: Tool>(arguments: Map<String, Value>) -> Result<Prepared> {
         .boxed()
     };
     Ok(Prepared { timeout, run: Box::new(run) })
-}
-
-/// Reads arguments; an error names the field and what was expected.
-fn read_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A> {
-    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
-        let path = error.path().to_string();
-        let why = error.inner().to_string();
-        if path == "." { Error::new(Code::InvalidArgument, why) } else { Error::argument(&path, why) }
-    })
 }
 
 /// The documentation page of all tools.

@@ -20,7 +20,7 @@ use crate::tree::{is_text_input, is_toggle, quote};
 
 /// A value as the caller writes it.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "invalid type, expected a string, a number, or true or false")]
 pub(super) enum Wanted {
     Flag(bool),
     Number(f64),

@@ -19,7 +19,7 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{PictureFrame, Point};
 use crate::session::{PictureOf, Shown};
-use crate::tree::{Query, Snapshot, is_interactive, is_item, is_text_input, quote, spoken};
+use crate::tree::{Query, Snapshot, is_interactive, is_item, is_text_input, nearest, quote, spoken};
 
 /// Space of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -348,6 +348,8 @@ pub(crate) fn place_of(context: &Context, snapshot: &Snapshot, field: &str, inde
 
 /// Characters of a text that a query looks through.
 pub(super) const QUERY_TEXT: usize = 4000;
+/// Elements that nearly match and are listed where none does.
+const NEAR: usize = 5;
 /// Candidates of an ambiguous query that are listed.
 const CANDIDATES: usize = 12;
 
@@ -420,8 +422,14 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
             ))
         }
         [] => {
-            let message =
-                format!("none of the {elements} elements of window {} matches; nothing was done", window.id);
+            let near = nearest(query, &snapshot.nodes, NEAR);
+            let names: Vec<_> = near.iter().map(|&place| element(place).describe()).collect();
+            let near_ones =
+                if names.is_empty() { String::new() } else { format!("; near: {}", names.join(", ")) };
+            let message = format!(
+                "none of the {elements} elements of window {} matches; nothing was done{near_ones}",
+                window.id
+            );
             Err(Error::new(Code::ElementNotFound, message))
         }
         several => {

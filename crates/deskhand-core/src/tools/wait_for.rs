@@ -11,7 +11,9 @@ use super::reading::{Family, Reading};
 use super::target::QUERY_TEXT;
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use super::{Reply, Spec, Surface, Tool, windows};
-use crate::desktop::{Change, Details, DetailsRequest, PortError, TreeRequest, Window, WindowId};
+use crate::desktop::{
+    Change, Details, DetailsRequest, Node, PortError, State, States, TreeRequest, Window, WindowId,
+};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
@@ -44,6 +46,43 @@ enum Condition {
     Idle,
 }
 
+/// A state of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Wanted {
+    Enabled,
+    Checked,
+    Selected,
+    Focused,
+    Expanded,
+    Visible,
+}
+
+impl Wanted {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Checked => "checked",
+            Self::Selected => "selected",
+            Self::Focused => "focused",
+            Self::Expanded => "expanded",
+            Self::Visible => "visible",
+        }
+    }
+
+    fn holds(self, states: States) -> bool {
+        match self {
+            Self::Enabled => states.has(State::Enabled) || states.has(State::Sensitive),
+            // Toggle buttons of some toolkits are pressed.
+            Self::Checked => states.has(State::Checked) || states.has(State::Pressed),
+            Self::Selected => states.has(State::Selected),
+            Self::Focused => states.has(State::Focused),
+            Self::Expanded => states.has(State::Expanded),
+            Self::Visible => states.has(State::Showing),
+        }
+    }
+}
+
 /// Waits for a condition.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +97,8 @@ pub(super) struct Arguments {
     name: Option<String>,
     /// Part of the element's text or value.
     value: Option<String>,
+    /// State that the element is in.
+    state: Option<Wanted>,
     /// Part of the window's title.
     title: Option<String>,
     /// Part of the application's name.
@@ -135,7 +176,7 @@ fn check(arguments: &Arguments) -> Result<()> {
             if window_id.is_none() {
                 return missing("window_id", "missing; expected the window to look into");
             }
-            if role.is_none() && name.is_none() && value.is_none() {
+            if role.is_none() && name.is_none() && value.is_none() && arguments.state.is_none() {
                 return missing("name", "missing; expected `role`, `name` or `value` of the element");
             }
         }
@@ -322,8 +363,11 @@ async fn look_for_element(arguments: &Arguments, context: &Context) -> Result<Lo
     let partial =
         tree.notes.iter().any(|note| matches!(note, crate::desktop::TreeNote::NotResponding { .. }));
     let query = arguments.query();
-    let places: Vec<u32> =
-        (0u32..).zip(&tree.nodes).filter(|(_, node)| !query.excludes(node)).map(|(place, _)| place).collect();
+    let in_state = |node: &Node| arguments.state.is_none_or(|state| state.holds(node.states));
+    let is_candidate = |(_, node): &(u32, &Node)| !query.excludes(node) && in_state(node);
+    let places: Vec<u32> = (0u32..).zip(&tree.nodes).filter(is_candidate).map(|(place, _)| place).collect();
+    // In another state: what the caller hears of when the time is up.
+    let others = tree.nodes.iter().find(|node| !query.excludes(node) && !in_state(node));
     let mut details: Vec<Option<Details>> = vec![None; places.len()];
     if query.needs_details() {
         let request = DetailsRequest { text_limit: QUERY_TEXT, frames: false, actions: false };
@@ -341,7 +385,10 @@ async fn look_for_element(arguments: &Arguments, context: &Context) -> Result<Lo
             Look::Met { text: "no such element is there".to_owned(), window: None, element: None }
         }
         (None, _) if partial => Look::NotYet("the application does not answer".to_owned()),
-        (None, _) => Look::NotYet(format!("none of {} elements matches", tree.nodes.len())),
+        (None, _) => Look::NotYet(match (arguments.state, others) {
+            (Some(state), Some(node)) => format!("{} is there, and not {}", name(node), state.word()),
+            _ => format!("none of {} elements matches", tree.nodes.len()),
+        }),
     })
 }
 

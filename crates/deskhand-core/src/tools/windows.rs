@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     on_screen_only: Option<bool>,
 }
 
-/// The windows, lowest first.
+/// The windows, front first.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Listing {
     windows: Vec<Entry>,
@@ -68,7 +68,7 @@ impl Reply for Listing {
         if self.windows.is_empty() {
             return "no windows".to_owned();
         }
-        let lines: Vec<_> = self.windows.iter().rev().map(|entry| line(&entry.window)).collect();
+        let lines: Vec<_> = self.windows.iter().map(|entry| line(&entry.window)).collect();
         format!("{} windows, front first:\n{}", lines.len(), lines.join("\n"))
     }
 }
@@ -116,7 +116,7 @@ impl Tool for ListWindows {
             windows.iter().filter(of_it).map(|popup| popup.id).collect()
         };
         let windows =
-            windows.iter().map(|window| Entry { window: window.clone(), popups: popups_of(window.id) });
+            windows.iter().rev().map(|window| Entry { window: window.clone(), popups: popups_of(window.id) });
         Ok(Listing { windows: windows.collect() })
     }
 }

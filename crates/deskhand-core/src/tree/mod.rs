@@ -1,6 +1,7 @@
 //! Element trees as a model reads them: what is worth a line, what fits the budget, and how it is written.
 
 mod changes;
+mod near;
 mod numbering;
 mod outline;
 mod query;
@@ -12,6 +13,7 @@ mod tests;
 use std::ops::Range;
 
 pub use changes::{Changes, changes};
+pub use near::nearest;
 pub use numbering::Numbering;
 pub use outline::{Line, Lines, Outline, quote, render};
 pub use query::Query;
