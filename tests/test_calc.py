@@ -54,6 +54,14 @@ def test_a_cell_is_selected_filled_and_read_back(client, desktop, office):
     client.element(window, role="table cell", name="B2", contains="42", max_elements=2000)
 
 
+def test_what_was_typed_into_a_cell_is_not_denied_before_it_is_committed(client, desktop, office):
+    window = sheet_window(client)
+    answer = client.call("type_text", window_id=window["window_id"], query={"name": "D2", "role": "table cell"}, text="valD2")
+    assert answer["effect"] != "suspected_noop", answer.structured
+    client.call("press_key", window_id=window["window_id"], key="Return")
+    client.element(window, role="table cell", name="D2", contains="valD2", max_elements=2000)
+
+
 def test_f29_the_tree_is_as_large_as_libatspis(client, desktop, office):
     window = sheet_window(client)
     theirs = reference.walk(desktop, "LibreOffice Calc")

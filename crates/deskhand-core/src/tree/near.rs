@@ -50,20 +50,25 @@ fn words(name: &str) -> Vec<&str> {
     words.filter(|word| word.chars().count() >= SHORTEST_WORD).collect()
 }
 
-/// How many characters have to be put in, left out or replaced to make one of the other.
+/// How many characters have to be put in, left out, replaced or exchanged with their neighbour to make one of the other.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (line, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (line, from) in a.iter().enumerate() {
+        let mut row = vec![line + 1];
         for (column, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+            let replaced = last[column] + usize::from(from != to);
+            let mut least = replaced.min(last[column + 1] + 1).min(row[column] + 1);
+            let exchanged = line > 0 && column > 0 && a[line - 1] == *to && b[column - 1] == *from;
+            if exchanged {
+                least = least.min(before[column - 1] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -77,5 +82,6 @@ mod tests {
         assert_eq!(distance("größe", "grösse"), 2);
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("fiel", "file"), 1);
     }
 }
