@@ -86,7 +86,9 @@ def test_toolkits(client, desktop, toolkit, delivery):
         assert "@" not in frame() or int(frame().split("@")[1].split(",")[1].split(" ")[0]) < window["frame"]["y"] + 100
         scroll(client, window, "up", by="page", amount=20, delivery=delivery)
         answer = scroll(client, window, "up", delivery=delivery)
-        assert answer["effect"] == "suspected_noop", answer.structured
+        # Without a scroll bar that says so, it may also be slow.
+        expected = "unverifiable" if toolkit == "gtk4" else "suspected_noop"
+        assert answer["effect"] == expected and "at its" in answer["hint"], answer.structured
 
 
 def test_a_covered_point_is_not_scrolled_with_the_wheel(client, desktop):
@@ -114,7 +116,7 @@ def test_a_terminal_is_judged_by_its_picture(client, desktop):
         assert answer["effect"] == "confirmed" and answer["route"] == "pointer", answer.structured
         scroll(client, window, "down", amount=200)
         answer = scroll(client, window, "down", amount=1)
-        assert answer["effect"] == "suspected_noop", answer.structured
+        assert answer["effect"] == "unverifiable" and "at its end" in answer["hint"], answer.structured
         answer = client.try_call("scroll", window_id=window["window_id"], direction="up", delivery="background")
         assert answer.code == "not_supported", answer.structured
     finally:

@@ -924,7 +924,7 @@ suspected_noop by pointer; it is at its end already (scroll bar at 100 of 100)
 > scroll {"window_id": 1, "direction": "right", "delivery": "background"}
 not_supported: this cannot be scrolled through accessibility; nothing was done; use delivery "foreground"
 > scroll {"window_id": 2, "direction": "up"}
-suspected_noop by pointer; nothing moved: it is at its end that way, or does not scroll
+unverifiable by pointer; nothing moved so far: it is at its end that way, does not scroll, or is slow
   * activate 2
   * move 900,200
   * wheel up x3 at 900,200
