@@ -220,7 +220,7 @@ impl Reading<'_> {
         let shown = {
             let mirror = &app.memory().mirror;
             let mut shown = mirror.shown(root);
-            shown.retain(|id| mirror.facts(id).is_some_and(|facts| facts.role != wire::role::STATIC));
+            shown.retain(|id| mirror.facts(id).is_some_and(|facts| !wire::role::is_leaf(facts.role)));
             shown
         };
         let start = Instant::now();

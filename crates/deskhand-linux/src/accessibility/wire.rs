@@ -227,6 +227,11 @@ pub(super) mod role {
     const SLIDER: u32 = 51;
     pub(crate) const TOGGLE_BUTTON: u32 = 62;
 
+    /// Roles of browsers' objects that hold nothing but their own text.
+    pub(crate) fn is_leaf(role: u32) -> bool {
+        [CHECK_BOX, IMAGE, LINK, PUSH_BUTTON, RADIO_BUTTON, SLIDER, STATIC, TOGGLE_BUTTON].contains(&role)
+    }
+
     /// Roles whose objects have a name in nearly every case.
     pub(crate) fn is_usually_named(role: u32) -> bool {
         const NAMED: [u32; 14] = [
