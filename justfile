@@ -32,3 +32,7 @@ bench *arguments:
 # the pages that are written from the definitions
 docs:
     cargo run --quiet --bin deskhand -- tools --markdown > docs/tools.md
+
+# the manual page
+man:
+    cargo run --quiet --bin deskhand -- man | man -l -

@@ -19,7 +19,7 @@ BYTES_PER_TOKEN = 3.5
 TOKENS_PER_PART = 1.1
 
 # The window of the examples.
-WINDOW_ID = 7
+WINDOW_ID = 42
 
 
 class Example:
@@ -43,7 +43,7 @@ def examples():
 
 
 class Session:
-    """Runs the examples in their order. What they call window 7, snapshot s1 and [5] is looked up in the real window."""
+    """Runs the examples in their order. What they call window 42, snapshot s1 and [5] is looked up in the real window."""
 
     def __init__(self, client, window):
         self.client = client
@@ -113,6 +113,7 @@ def test_every_example_does_what_the_guide_says(desktop):
         assert fixture.text("Name") == "Ada Lovelace"
         assert len(fixture.matching("click", name="Press")) == 2, "once by a point of the picture, once by its name"
         assert fixture.matching("select", name="Fruit", row="Banana")
+        assert fixture.matching("select", name="Colour", row="Green")
         assert len(fixture.matching("click", name="Mark")) == 1
         assert fixture.matching("scroll", name="Long")
         assert fixture.matching("drop"), fixture.events

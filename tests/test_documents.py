@@ -13,6 +13,9 @@ PAGES = sorted(
     path for path in (*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("crates/*/README.md"))
 )
 
+# Kept for those who know them by these names.
+DEPRECATED = {"type_text_chars"}
+
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_links_lead_somewhere(page):
@@ -26,16 +29,16 @@ def test_commands_of_the_readme_exist():
     for script in set(re.findall(r"(?:scripts|examples)/[\w.]+", readme)):
         assert (REPOSITORY / script).exists(), script
     usage = subprocess.run([deskhand(), "--help"], capture_output=True, text=True, check=True).stdout
-    for command in set(re.findall(r"deskhand (mcp-config|doctor|tools|mcp|call|desktop)\b", readme)):
+    for command in set(re.findall(r"deskhand (mcp-config|doctor|tools|mcp|call|desktop|completions|man)\b", readme)):
         assert command in usage
 
 
-def test_tools_that_the_readme_names_exist():
+def test_the_readme_names_every_tool():
     readme = (REPOSITORY / "README.md").read_text()
     table = readme[readme.index("| to see") : readme.index("[docs/tools.md]")]
     known = subprocess.run([deskhand(), "tools", "--profile", "full"], capture_output=True, text=True, check=True).stdout
-    for tool in re.findall(r"`(\w+)`", table):
-        assert tool in known
+    named = set(re.findall(r"`(\w+)`", table))
+    assert named == {line.split()[0] for line in known.splitlines()} - DEPRECATED
 
 
 def test_the_page_of_tools_is_the_one_the_program_writes():

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use deskhand_core::driver::Profile;
 use deskhand_linux::private::{PrivateOptions, Size};
 
@@ -66,6 +66,19 @@ pub(crate) enum Command {
         #[arg(long)]
         private: bool,
     },
+    /// Print a script that makes a shell complete this command line
+    ///
+    /// For bash, put it into ~/.local/share/bash-completion/completions/deskhand; for zsh, into a file _deskhand in a folder of
+    /// $fpath; for fish, into ~/.config/fish/completions/deskhand.fish.
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: ShellArg,
+    },
+    /// Print the manual page
+    ///
+    /// To read it: deskhand man | man -l -
+    Man,
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +129,7 @@ pub(crate) enum DesktopCommand {
         #[arg(long)]
         keep_home: bool,
         /// The command and its arguments
-        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
         command: Vec<OsString>,
     },
 }
@@ -136,6 +149,14 @@ impl From<ProfileArg> for Profile {
             ProfileArg::Full => Self::Full,
         }
     }
+}
+
+/// A shell that can complete.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ShellArg {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// A program that agents run in.
@@ -191,6 +212,7 @@ mod tests {
             ("deskhand tools click --profile full", "--profile"),
             ("deskhand desktop run", "COMMAND"),
             ("deskhand mcp-config emacs", "claude-code"),
+            ("deskhand completions csh", "bash"),
         ] {
             let error = parsed(line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

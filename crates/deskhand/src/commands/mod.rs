@@ -1,8 +1,10 @@
 //! One module per command.
 
 mod call;
+mod completions;
 mod desktop;
 mod doctor;
+mod man;
 mod mcp;
 mod mcp_config;
 mod tools;
@@ -30,6 +32,8 @@ pub(crate) fn run(command: Command) -> ExitCode {
         }
         Command::Doctor { json } => doctor::run(json),
         Command::McpConfig { client, private } => mcp_config::run(client, private),
+        Command::Completions { shell } => completions::run(shell),
+        Command::Man => man::run(),
     };
     result.unwrap_or_else(|error| match error.kind() {
         // Whoever read the output has seen enough.

@@ -54,7 +54,7 @@ fn overview(tools: &[ToolListing]) -> String {
     })
 }
 
-fn first_sentence(text: &str) -> &str {
+pub(super) fn first_sentence(text: &str) -> &str {
     text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
 }
 
