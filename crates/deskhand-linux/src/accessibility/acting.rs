@@ -65,7 +65,11 @@ impl Target<'_> {
         if detached || facts.states.has(State::Defunct) {
             return Err(PortError::ElementGone);
         }
-        Ok(mirror::node(self.element, None, &facts, 0))
+        let mut node = mirror::node(self.element, None, &facts, 0);
+        if node.name.is_empty() {
+            node.name = self.app.memory().mirror.label(self.element).unwrap_or_default();
+        }
+        Ok(node)
     }
 
     /// Whether the chain of parents ends at the application.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use deskhand_core::desktop::{ElementId, Node, State};
 
 use super::event::{Event, What};
+use super::labels::Labels;
 use super::walk::Listing;
 use super::wire::{Facts, Item, StateBits, role, role_name};
 
@@ -63,6 +64,7 @@ pub(super) enum Missing {
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
     entries: HashMap<ElementId, Entry>,
+    pub(super) labels: Labels,
     /// Parents of children whose facts have not been read yet.
     found_under: HashMap<ElementId, ElementId>,
     /// How many objects the last pruning left.
@@ -139,6 +141,7 @@ impl Mirror {
     pub(super) fn succeed<'e>(mut self, old: &Mirror, later: impl Iterator<Item = &'e Event>) -> Self {
         let later: Vec<&Event> = later.collect();
         self.pruned_at = old.pruned_at;
+        self.labels = old.labels.clone();
         self.changes = old.changes - later.len() as u64;
         self.settled = self.changes;
         for event in later {
@@ -393,18 +396,10 @@ impl Mirror {
             return false;
         }
         self.changes += 1;
-        self.restructured |= match &event.what {
-            What::State(name, on) => *on && name == "defunct" || loaded(&event.what),
-            what => matches!(
-                what,
-                What::ChildAdded(_)
-                    | What::ChildRemoved(_)
-                    | What::Added(_)
-                    | What::Removed(_)
-                    | What::Replaced
-                    | What::Document
-            ),
-        };
+        if restructures(&event.what) {
+            self.restructured = true;
+            self.labels.forget();
+        }
         if let Some(watched) = &mut self.watched {
             watched.insert(event.source.clone());
         }
@@ -568,7 +563,11 @@ impl Mirror {
         while let Some((id, parent)) = stack.pop() {
             let Some(entry) = self.entries.get(id).filter(|_| kept.remove(id)) else { continue };
             let place = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-            nodes.push(entry.node(id, parent));
+            let mut node = entry.node(id, parent);
+            if node.name.is_empty() {
+                node.name = self.label(id).unwrap_or_default();
+            }
+            nodes.push(node);
             stack.extend(entry.children.listed().iter().rev().map(|child| (child, Some(place))));
         }
         (nodes, cut)
@@ -587,6 +586,22 @@ impl Entry {
             _ => 0,
         };
         node(id, parent, &self.facts, unread)
+    }
+}
+
+/// Whether objects came or went.
+fn restructures(what: &What) -> bool {
+    match what {
+        What::State(name, on) => *on && name == "defunct" || loaded(what),
+        what => matches!(
+            what,
+            What::ChildAdded(_)
+                | What::ChildRemoved(_)
+                | What::Added(_)
+                | What::Removed(_)
+                | What::Replaced
+                | What::Document
+        ),
     }
 }
 

@@ -15,6 +15,7 @@ mod event;
 mod extents;
 mod facts;
 mod frames;
+mod labels;
 mod mirror;
 mod naming;
 mod process;

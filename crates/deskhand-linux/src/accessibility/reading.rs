@@ -9,6 +9,7 @@ use deskhand_core::desktop::{ElementId, State, Stop, Tree, TreeNote, TreeRequest
 use super::app::{ACCESSIBLE, App, Failure, Silence, Toolkit};
 use super::bus::{Bus, CallError};
 use super::frames::Found;
+use super::labels;
 use super::mirror::Mirror;
 use super::walk::{self, Ended, Walk};
 use super::wire::{self, StateBits};
@@ -63,7 +64,10 @@ impl Reading<'_> {
             Ok(stamp) => stamp,
             Err(silence) => return Ended { silence: Some(silence), ..Ended::default() },
         };
-        let ended = self.walk(app).complete(root).await;
+        let mut ended = self.walk(app).complete(root).await;
+        if ended.silence.is_none() {
+            ended.silence = labels::complete(self.bus, app, root, self.until).await.err();
+        }
         {
             let mut memory = app.memory();
             if toolkit.has_documents()

@@ -217,6 +217,28 @@ pub(super) mod role {
     pub(crate) const DOCUMENT_WEB: u32 = 95;
     pub(crate) const STATIC: u32 = 116;
 
+    /// Roles whose objects a label of their own may stand for.
+    pub(crate) fn may_be_labelled(role: u32) -> bool {
+        const LABELLED: [u32; 15] = [
+            CHECK_BOX,
+            COMBO_BOX,
+            DATE_EDITOR,
+            EDITBAR,
+            ENTRY,
+            LIST,
+            LIST_BOX,
+            PASSWORD_TEXT,
+            PUSH_BUTTON,
+            SLIDER,
+            SPIN_BUTTON,
+            TABLE,
+            TEXT,
+            TOGGLE_BUTTON,
+            TREE_TABLE,
+        ];
+        LABELLED.contains(&role)
+    }
+
     const CHECK_BOX: u32 = 7;
     const HEADING: u32 = 83;
     const IMAGE: u32 = 27;
@@ -225,7 +247,9 @@ pub(super) mod role {
     pub(crate) const PUSH_BUTTON: u32 = 43;
     const RADIO_BUTTON: u32 = 44;
     const SLIDER: u32 = 51;
+    const TABLE: u32 = 55;
     pub(crate) const TOGGLE_BUTTON: u32 = 62;
+    const TREE_TABLE: u32 = 66;
 
     /// Roles of browsers' objects that hold nothing but their own text.
     pub(crate) fn is_leaf(role: u32) -> bool {
