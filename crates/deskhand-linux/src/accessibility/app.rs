@@ -15,11 +15,12 @@ use zbus::zvariant::{DynamicType, Type, Value};
 
 use deskhand_core::desktop::{ElementId, PortError};
 
-use super::bus::{Bus, CallError, Method, ROOT, lock};
+use super::bus::{Bus, CallError, Calls, Method, ROOT, Reply, lock};
 use super::event::{Event, What};
 use super::mirror::Mirror;
 use super::naming;
 use super::process;
+use super::wire::{InterfaceBits, StateBits, role};
 
 /// One round trip to an application (document 04 of the specification).
 pub(super) const ROUND_TRIP: Duration = Duration::from_secs(2);
@@ -103,6 +104,10 @@ pub(super) struct App {
     about: OnceCell<About>,
     pid: OnceCell<Option<u32>>,
     line: OnceCell<Option<String>>,
+    /// A connection of its own for reading, where that is offered and worth it.
+    reader: OnceCell<Option<Calls>>,
+    /// Interfaces of a browser's objects, by role and states: they follow from these for the roles in [`role::is_plain`].
+    interfaces: Mutex<HashMap<(u32, StateBits), InterfaceBits>>,
     slots: Semaphore,
     frozen: AtomicBool,
     /// When the application last answered anything.
@@ -170,6 +175,8 @@ impl App {
             about: OnceCell::new(),
             pid: OnceCell::new(),
             line: OnceCell::new(),
+            reader: OnceCell::new(),
+            interfaces: Mutex::default(),
             slots: Semaphore::new(IN_FLIGHT),
             frozen: AtomicBool::new(false),
             answered: Mutex::new(None),
@@ -260,13 +267,58 @@ impl App {
     where
         B: Serialize + DynamicType,
     {
-        let slot = tokio::time::timeout_at(until, self.slots.acquire()).await;
-        let Ok(_slot) = slot else { return Err(Failure::Silent(Silence::OutOfTime)) };
+        let _slot = self.slot(until).await?;
+        let method = Method { owner: &self.owner, object, interface, member };
+        self.answer(bus, bus.send(method, body)?, until).await
+    }
+
+    /// Asks for something that changes nothing, on the line for reading if there is one. An answer on it says nothing about
+    /// which events have been applied.
+    pub(super) async fn read<B>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+        until: Instant,
+    ) -> Result<Message, Failure>
+    where
+        B: Serialize + DynamicType,
+    {
+        let Some(line) = self.reader.get().and_then(Option::as_ref).filter(|line| !line.is_closed()) else {
+            return self.ask(bus, object, interface, member, body, until).await;
+        };
+        let asked = {
+            let _slot = self.slot(until).await?;
+            let method = Method { owner: &self.owner, object, interface, member };
+            match line.send(method, body) {
+                Ok(reply) => self.answer(bus, reply, until).await,
+                Err(error) => Err(error.into()),
+            }
+        };
+        match asked {
+            // The line, not the bus: whether the application has gone is for the bus to say.
+            Err(Failure::Silent(Silence::BusClosed)) => {
+                self.ask(bus, object, interface, member, body, until).await
+            }
+            asked => asked,
+        }
+    }
+
+    /// Waits for one of the [`IN_FLIGHT`] places.
+    async fn slot(&self, until: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Failure> {
+        let Ok(Ok(slot)) = tokio::time::timeout_at(until, self.slots.acquire()).await else {
+            return Err(Failure::Silent(Silence::OutOfTime));
+        };
         if self.is_frozen() {
             return Err(Failure::Silent(Silence::Frozen));
         }
-        let method = Method { owner: &self.owner, object, interface, member };
-        let mut reply = bus.send(method, body)?;
+        Ok(slot)
+    }
+
+    /// Waits for a reply.
+    async fn answer(&self, bus: &Bus, mut reply: Reply<'_>, until: Instant) -> Result<Message, Failure> {
         let first = until.min(Instant::now() + ROUND_TRIP);
         let mut answer = reply.wait(first).await;
         if matches!(answer, Err(CallError::TimedOut)) {
@@ -328,6 +380,24 @@ impl App {
         B: Serialize + DynamicType,
     {
         let reply = self.ask(bus, object, interface, member, body, until).await?;
+        Ok(reply.body().deserialize::<T>().map_err(CallError::from)?)
+    }
+
+    /// As [`App::read`], and takes the body apart.
+    pub(super) async fn read_for<T, B>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+        until: Instant,
+    ) -> Result<T, Failure>
+    where
+        T: DeserializeOwned + Type,
+        B: Serialize + DynamicType,
+    {
+        let reply = self.read(bus, object, interface, member, body, until).await?;
         Ok(reply.body().deserialize::<T>().map_err(CallError::from)?)
     }
 
@@ -401,6 +471,24 @@ impl App {
         ask: impl FnOnce() -> F,
     ) -> Option<&String> {
         self.line.get_or_try_init(ask).await.ok()?.as_ref()
+    }
+
+    /// The interfaces of an object, if another one told them that has the same.
+    pub(super) fn known_interfaces(&self, role: u32, states: StateBits) -> Option<InterfaceBits> {
+        let plain = self.known_toolkit() == Toolkit::Chromium && role::is_plain(role);
+        plain.then(|| lock(&self.interfaces).get(&(role, states.of_interfaces())).copied()).flatten()
+    }
+
+    /// Remembers the interfaces that an object told.
+    pub(super) fn learn_interfaces(&self, role: u32, states: StateBits, interfaces: InterfaceBits) {
+        if self.known_toolkit() == Toolkit::Chromium && role::is_plain(role) {
+            lock(&self.interfaces).insert((role, states.of_interfaces()), interfaces);
+        }
+    }
+
+    /// Opens the line for reading, unless that was tried before.
+    pub(super) async fn open_reader<F: Future<Output = Option<Calls>>>(&self, open: impl FnOnce() -> F) {
+        self.reader.get_or_init(open).await;
     }
 
     /// The process behind the connection.

@@ -93,13 +93,19 @@ pub(super) struct Method<'a> {
 
 type Waiting = Mutex<HashMap<u32, oneshot::Sender<Message>>>;
 
-/// The connection. Dropping it ends its tasks.
+/// The connection to the bus.
 #[derive(Debug)]
 pub(super) struct Bus {
-    outgoing: mpsc::UnboundedSender<Message>,
-    waiting: Arc<Waiting>,
+    calls: Calls,
     apps: Arc<Apps>,
     changes: broadcast::Sender<Change>,
+}
+
+/// Calls over one connection. Dropping it ends its tasks.
+#[derive(Debug)]
+pub(super) struct Calls {
+    outgoing: mpsc::UnboundedSender<Message>,
+    waiting: Arc<Waiting>,
     closed: CancellationToken,
     _end: DropGuard,
 }
@@ -166,17 +172,10 @@ impl Bus {
     }
 
     fn over(stream: MessageStream) -> Self {
-        let connection = zbus::Connection::from(&stream);
-        let (outgoing, queue) = mpsc::unbounded_channel();
         let (changes, _) = broadcast::channel(QUEUED_CHANGES);
-        let waiting = Arc::new(Waiting::default());
         let apps = Arc::new(Apps::default());
-        let closed = CancellationToken::new();
-        tokio::spawn(closed.clone().run_until_cancelled_owned(write(connection, queue, closed.clone())));
-        let reader =
-            Reader { waiting: Arc::clone(&waiting), apps: Arc::clone(&apps), changes: changes.clone() };
-        tokio::spawn(closed.clone().run_until_cancelled_owned(reader.read(stream, closed.clone())));
-        Self { outgoing, waiting, apps, changes, _end: closed.clone().drop_guard(), closed }
+        let signals = Signals { apps: Arc::clone(&apps), changes: changes.clone() };
+        Self { calls: Calls::over(stream, Some(signals)), apps, changes }
     }
 
     /// Rules in one go, and a question that starts the registry if it does not run yet.
@@ -221,19 +220,7 @@ impl Bus {
     where
         B: Serialize + DynamicType,
     {
-        let message = Message::method_call(method.object, method.member)?
-            .destination(method.owner)?
-            .interface(method.interface)?
-            .build(body)?;
-        let serial = message.primary_header().serial_num().get();
-        let (sender, receiver) = oneshot::channel();
-        lock(&self.waiting).insert(serial, sender);
-        let reply = Reply { serial, waiting: &self.waiting, receiver };
-        // Looked at after the insertion: the reader clears what waits once it has cancelled the token.
-        if self.closed.is_cancelled() || self.outgoing.send(message).is_err() {
-            return Err(CallError::BusClosed);
-        }
-        Ok(reply)
+        self.calls.send(method, body)
     }
 
     /// Asks and waits at most `limit`.
@@ -259,7 +246,7 @@ impl Bus {
 
     /// Whether the bus has ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.is_cancelled()
+        self.calls.is_closed()
     }
 
     pub(super) fn apps(&self) -> &Apps {
@@ -271,6 +258,50 @@ impl Bus {
     }
 }
 
+impl Calls {
+    /// Without `signals` those that come are not heeded.
+    fn over(stream: MessageStream, signals: Option<Signals>) -> Self {
+        let connection = zbus::Connection::from(&stream);
+        let (outgoing, queue) = mpsc::unbounded_channel();
+        let waiting = Arc::new(Waiting::default());
+        let closed = CancellationToken::new();
+        tokio::spawn(closed.clone().run_until_cancelled_owned(write(connection, queue, closed.clone())));
+        let reader = Reader { waiting: Arc::clone(&waiting), signals };
+        tokio::spawn(closed.clone().run_until_cancelled_owned(reader.read(stream, closed.clone())));
+        Self { outgoing, waiting, _end: closed.clone().drop_guard(), closed }
+    }
+
+    /// Calls over a connection that does not go over a bus.
+    pub(super) fn direct(connection: zbus::Connection) -> Self {
+        Self::over(MessageStream::from(connection), None)
+    }
+
+    /// Puts a question on its way.
+    pub(super) fn send<B>(&self, method: Method<'_>, body: &B) -> Result<Reply<'_>, CallError>
+    where
+        B: Serialize + DynamicType,
+    {
+        let message = Message::method_call(method.object, method.member)?
+            .destination(method.owner)?
+            .interface(method.interface)?
+            .build(body)?;
+        let serial = message.primary_header().serial_num().get();
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.waiting).insert(serial, sender);
+        let reply = Reply { serial, waiting: &self.waiting, receiver };
+        // Looked at after the insertion: the reader clears what waits once it has cancelled the token.
+        if self.closed.is_cancelled() || self.outgoing.send(message).is_err() {
+            return Err(CallError::BusClosed);
+        }
+        Ok(reply)
+    }
+
+    /// Whether the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+}
+
 /// Writing has a task of its own: a caller that gives up must not leave half a message on the socket.
 async fn write(
     connection: zbus::Connection,
@@ -279,7 +310,7 @@ async fn write(
 ) {
     while let Some(message) = queue.recv().await {
         if let Err(error) = connection.send(&message).await {
-            tracing::debug!(%error, "the accessibility bus takes no more messages");
+            tracing::debug!(%error, "the connection takes no more messages");
             break;
         }
     }
@@ -288,6 +319,11 @@ async fn write(
 
 struct Reader {
     waiting: Arc<Waiting>,
+    signals: Option<Signals>,
+}
+
+/// Where signals go.
+struct Signals {
     apps: Arc<Apps>,
     changes: broadcast::Sender<Change>,
 }
@@ -300,12 +336,18 @@ impl Reader {
             let Ok(message) = message else { break };
             match message.message_type() {
                 Type::MethodReturn | Type::Error => self.hand_over(message),
-                Type::Signal => self.apply(&message),
+                Type::Signal => {
+                    if let Some(signals) = &self.signals {
+                        signals.apply(&message);
+                    }
+                }
                 Type::MethodCall => {}
             }
         }
-        tracing::debug!("the accessibility bus has ended");
-        let _ = self.changes.send(event::lost());
+        if let Some(signals) = &self.signals {
+            tracing::debug!("the accessibility bus has ended");
+            let _ = signals.changes.send(event::lost());
+        }
     }
 
     fn hand_over(&self, message: Message) {
@@ -315,7 +357,9 @@ impl Reader {
             let _ = caller.send(message);
         }
     }
+}
 
+impl Signals {
     fn apply(&self, message: &Message) {
         match event::parse(message) {
             Some(event::Signal::Left(owner)) => self.apps.forget(&owner),

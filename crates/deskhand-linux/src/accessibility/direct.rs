@@ -18,7 +18,7 @@ use zbus::zvariant::DynamicType;
 use deskhand_core::desktop::{Change, ChangeKind, State};
 
 use super::app::{APPLICATION, App, Failure, Silence};
-use super::bus::{Bus, CallError, Method, ROOT};
+use super::bus::{Bus, CallError, Calls, Method, ROOT};
 use super::walk;
 use super::wire::{Facts, role};
 
@@ -36,27 +36,7 @@ pub(super) struct Line(zbus::Connection);
 impl Line {
     /// A line to `app`, if it offers one.
     pub(super) async fn to(app: &App, bus: &Bus) -> Option<Self> {
-        let until = Instant::now() + CONNECT;
-        let address = app
-            .line_address(|| async {
-                let asked =
-                    app.ask_for::<String, _>(bus, ROOT, APPLICATION, "GetApplicationBusAddress", &(), until);
-                match asked.await {
-                    Ok(address) => Ok(Some(address).filter(|address| !address.is_empty())),
-                    Err(Failure::Object(_)) => Ok(None),
-                    Err(failure) => Err(failure),
-                }
-            })
-            .await?;
-        let opening = zbus::connection::Builder::address(address.as_str()).ok()?.p2p().build();
-        match tokio::time::timeout_at(until, opening).await {
-            Ok(Ok(connection)) => Some(Self(connection)),
-            Ok(Err(error)) => {
-                tracing::debug!(app = %app.owner, %error, "no direct line");
-                None
-            }
-            Err(_) => None,
-        }
+        connect(app, bus).await.map(Self)
     }
 
     /// Calls a method, and keeps the line for as long as `app` may still be inside of it.
@@ -86,6 +66,37 @@ impl Line {
             Ok(Err(zbus::Error::InputOutput(_))) => Err(CallError::OwnerGone),
             Ok(Err(error)) => Err(error.into()),
         }
+    }
+}
+
+/// Opens the line that a browser is read on. It takes a third of the time that it takes over the bus, and browsers have
+/// thousands of objects. Nothing is ever done on it but reading.
+pub(super) async fn open_reader(app: &App, bus: &Bus) {
+    app.open_reader(|| async { Some(Calls::direct(connect(app, bus).await?)) }).await;
+}
+
+/// A connection to `app`, if it offers one.
+async fn connect(app: &App, bus: &Bus) -> Option<zbus::Connection> {
+    let until = Instant::now() + CONNECT;
+    let address = app
+        .line_address(|| async {
+            let asked =
+                app.ask_for::<String, _>(bus, ROOT, APPLICATION, "GetApplicationBusAddress", &(), until);
+            match asked.await {
+                Ok(address) => Ok(Some(address).filter(|address| !address.is_empty())),
+                Err(Failure::Object(_)) => Ok(None),
+                Err(failure) => Err(failure),
+            }
+        })
+        .await?;
+    let opening = zbus::connection::Builder::address(address.as_str()).ok()?.p2p().build();
+    match tokio::time::timeout_at(until, opening).await {
+        Ok(Ok(connection)) => Some(connection),
+        Ok(Err(error)) => {
+            tracing::debug!(app = %app.owner, %error, "no direct line");
+            None
+        }
+        Err(_) => None,
     }
 }
 

@@ -8,6 +8,7 @@ use deskhand_core::desktop::{ElementId, State, Stop, Tree, TreeNote, TreeRequest
 
 use super::app::{ACCESSIBLE, App, Failure, Silence, Toolkit};
 use super::bus::{Bus, CallError};
+use super::direct;
 use super::frames::Found;
 use super::labels;
 use super::mirror::Mirror;
@@ -98,6 +99,9 @@ impl Reading<'_> {
             self.wake(root).await?;
         }
         app.listen(self.bus).await;
+        if toolkit == Toolkit::Chromium {
+            direct::open_reader(app, self.bus).await;
+        }
         if !toolkit.has_bulk() {
             let mut memory = app.memory();
             memory.mirror.doubt_all(root);

@@ -247,7 +247,7 @@ pub(super) async fn children_of(
     until: Instant,
 ) -> Result<Vec<ElementId>, Failure> {
     let app = bus.apps().get(&id.owner);
-    let reply = app.ask(bus, &id.object, ACCESSIBLE, "GetChildren", &(), until).await?;
+    let reply = app.read(bus, &id.object, ACCESSIBLE, "GetChildren", &(), until).await?;
     let body = reply.body();
     let references: Vec<Reference<'_>> = body.deserialize_unchecked().map_err(CallError::from)?;
     let mut names = Names::default();
@@ -267,14 +267,8 @@ pub(super) fn reference(reply: &zbus::Message) -> Result<Option<ElementId>, Fail
 pub(super) async fn facts(bus: &Bus, id: &ElementId, until: Instant) -> Result<Facts, Failure> {
     let app = bus.apps().get(&id.owner);
     let object = id.object.as_ref();
-    let (words, role, states, interfaces) = tokio::join!(
-        words(bus, &app, object, until),
-        app.ask_for::<u32, _>(bus, object, ACCESSIBLE, "GetRole", &(), until),
-        app.ask_for::<Vec<u32>, _>(bus, object, ACCESSIBLE, "GetState", &(), until),
-        app.ask_for::<Vec<String>, _>(bus, object, ACCESSIBLE, "GetInterfaces", &(), until),
-    );
-    let states = StateBits::from_words(&states?);
-    let (role, words) = (role?, words?);
+    let (words, kind) = tokio::join!(words(bus, &app, object, until), kind(bus, &app, object, until));
+    let (words, (role, states, interfaces)) = (words?, kind?);
     if states.has(State::Defunct) || role == 0 {
         return Err(Failure::Object(CallError::Malformed("the object is defunct".to_owned())));
     }
@@ -283,9 +277,36 @@ pub(super) async fn facts(bus: &Bus, id: &ElementId, until: Instant) -> Result<F
         description: words.description,
         role,
         states,
-        interfaces: InterfaceBits::from_names(interfaces?.iter().map(String::as_str)),
+        interfaces,
         count: words.count,
     })
+}
+
+/// Role, states and interfaces of an object.
+async fn kind(
+    bus: &Bus,
+    app: &App,
+    object: &str,
+    until: Instant,
+) -> Result<(u32, StateBits, InterfaceBits), Failure> {
+    let role = app.read_for::<u32, _>(bus, object, ACCESSIBLE, "GetRole", &(), until);
+    let states = app.read_for::<Vec<u32>, _>(bus, object, ACCESSIBLE, "GetState", &(), until);
+    let interfaces = async {
+        let names: Vec<String> = app.read_for(bus, object, ACCESSIBLE, "GetInterfaces", &(), until).await?;
+        Ok::<_, Failure>(InterfaceBits::from_names(names.iter().map(String::as_str)))
+    };
+    if app.known_toolkit() != Toolkit::Chromium {
+        let (role, states, interfaces) = tokio::join!(role, states, interfaces);
+        return Ok((role?, StateBits::from_words(&states?), interfaces?));
+    }
+    let (role, states) = tokio::join!(role, states);
+    let (role, states) = (role?, StateBits::from_words(&states?));
+    if let Some(interfaces) = app.known_interfaces(role, states) {
+        return Ok((role, states, interfaces));
+    }
+    let interfaces = interfaces.await?;
+    app.learn_interfaces(role, states, interfaces);
+    Ok((role, states, interfaces))
 }
 
 /// What an object tells as properties.
@@ -299,7 +320,7 @@ struct Words {
 async fn words(bus: &Bus, app: &App, object: &str, until: Instant) -> Result<Words, Failure> {
     let toolkit = app.known_toolkit();
     if matches!(toolkit, Toolkit::Gtk3 | Toolkit::Gtk4 | Toolkit::Chromium | Toolkit::Gecko) {
-        let reply = app.ask(bus, object, PROPERTIES, "GetAll", &(ACCESSIBLE,), until).await?;
+        let reply = app.read(bus, object, PROPERTIES, "GetAll", &(ACCESSIBLE,), until).await?;
         let body = reply.body();
         let all: HashMap<&str, Value<'_>> = body.deserialize().map_err(CallError::from)?;
         let text = |name| match all.get(name) {
@@ -337,7 +358,7 @@ pub(super) async fn refreshed(
     let app = bus.apps().get(&id.owner);
     let (words, states) = tokio::join!(
         words(bus, &app, &id.object, until),
-        app.ask_for::<Vec<u32>, _>(bus, &id.object, ACCESSIBLE, "GetState", &(), until),
+        app.read_for::<Vec<u32>, _>(bus, &id.object, ACCESSIBLE, "GetState", &(), until),
     );
     let (words, states) = (words?, StateBits::from_words(&states?));
     Ok((words.name, states, words.count))
@@ -352,7 +373,7 @@ pub(super) async fn name_and_states(
     let app = bus.apps().get(&id.owner);
     let (name, states) = tokio::join!(
         app.property::<String>(bus, &id.object, ACCESSIBLE, "Name", until),
-        app.ask_for::<Vec<u32>, _>(bus, &id.object, ACCESSIBLE, "GetState", &(), until),
+        app.read_for::<Vec<u32>, _>(bus, &id.object, ACCESSIBLE, "GetState", &(), until),
     );
     Ok((optional(name)?, StateBits::from_words(&states?)))
 }

@@ -69,7 +69,7 @@ pub(super) struct Facts {
 }
 
 /// AT-SPI's states, by their own bit numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct StateBits(pub u64);
 
 /// AT-SPI's states that the port knows, with their bit numbers.
@@ -112,6 +112,14 @@ impl StateBits {
 
     pub(super) fn has(self, state: State) -> bool {
         STATES.iter().any(|&(bit, _, known)| known == state && self.0 & (1 << bit) != 0)
+    }
+
+    /// The states that an object's interfaces may depend on.
+    pub(super) fn of_interfaces(self) -> Self {
+        let of = |state: State| {
+            STATES.iter().find(|(_, _, known)| *known == state).map_or(0, |(bit, ..)| 1 << bit)
+        };
+        Self(self.0 & (of(State::Editable) | of(State::Focusable) | of(State::Selectable)))
     }
 
     /// Sets or clears the state that events call `name`; states that the port does not know are left alone.
@@ -217,6 +225,11 @@ pub(super) mod role {
     pub(crate) const DOCUMENT_WEB: u32 = 95;
     pub(crate) const STATIC: u32 = 116;
 
+    /// Roles of which pages have thousands of objects, and whose objects differ in nothing but content.
+    pub(crate) fn is_plain(role: u32) -> bool {
+        [HEADING, LINK, LIST_ITEM, PARAGRAPH, SECTION, STATIC].contains(&role)
+    }
+
     /// Roles whose objects a label of their own may stand for.
     pub(crate) fn may_be_labelled(role: u32) -> bool {
         const LABELLED: [u32; 15] = [
@@ -246,6 +259,7 @@ pub(super) mod role {
     const LIST_ITEM: u32 = 32;
     pub(crate) const PUSH_BUTTON: u32 = 43;
     const RADIO_BUTTON: u32 = 44;
+    const SECTION: u32 = 85;
     const SLIDER: u32 = 51;
     const TABLE: u32 = 55;
     pub(crate) const TOGGLE_BUTTON: u32 = 62;
