@@ -1,11 +1,12 @@
 """Dragging with the real pointer: what was dragged arrives, answers say what happened, and no button stays down."""
 
+import re
 import time
 
 import pytest
 
 from stage import processes, x11
-from stage.application import Fixture
+from stage.application import Fixture, chromium
 from stage.client import Client
 
 BUTTON_1 = 1 << 8
@@ -234,3 +235,25 @@ def test_f86_a_cancelled_drag_releases_at_once_where_it_began(client, desktop):
         assert server.pointer()[0] == (frame["x"] + 60, frame["y"] + 60)
         assert client.call("get_cursor_position").structured
         assert not client.answered(number), "a cancelled request gets no answer"
+
+
+def test_text_of_a_page_is_selected_by_a_drag(client, desktop, tmp_path):
+    page = tmp_path / "passage.html"
+    page.write_text("<!doctype html><title>Passage</title><p style='font: 30px monospace'>The quick brown fox jumps</p>")
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(chromium(profile, page.as_uri()))
+    try:
+        window = client.window(title="Passage", timeout=60)
+        document = client.element(window, role="document web", name="Passage", contains="@", frames=True)
+        x, y = [int(part) for part in re.search(r"@(-?\d+),(-?\d+)", document.line).groups()]
+        letter = 18  # pixels wide, of 30 high; the page begins with a margin of 8, the passage with one of 30
+        x, y = x + 8, y + 30 + 17
+        answer = client.call(
+            "drag", window_id=window["window_id"],
+            **{"from": {"x": x + 1, "y": y, "space": "screen"}, "to": {"x": x + 9 * letter, "y": y, "space": "screen"}},
+        )
+        assert answer["effect"] == "confirmed", answer.structured
+        assert '"The qui' in answer["after"], answer.structured
+    finally:
+        processes.end(process)

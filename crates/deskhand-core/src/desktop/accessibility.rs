@@ -159,12 +159,18 @@ pub struct Details {
 /// Which details to read. Each of them costs questions to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DetailsRequest {
-    /// At most so many characters of a text are fetched.
+    /// At most so many characters of a text are fetched. With more than [`DetailsRequest::PASSAGE`] the texts of a page's
+    /// passages are fetched too, which otherwise are told by the names of what is in them.
     pub text_limit: usize,
     /// Whether frames are wanted.
     pub frames: bool,
     /// Whether actions are wanted.
     pub actions: bool,
+}
+
+impl DetailsRequest {
+    /// Characters that do for telling what an element is. Whoever wants more is after the text itself.
+    pub const PASSAGE: usize = 10_000;
 }
 
 /// What to read of a window's tree.

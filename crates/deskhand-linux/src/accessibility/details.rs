@@ -107,7 +107,8 @@ impl Reader<'_> {
     }
 
     async fn text(&self, app: &App, id: &ElementId, facts: &Facts) -> Result<Option<Text>, Failure> {
-        if !has_own_text(facts, self.toolkit) {
+        let passage = self.request.text_limit > DetailsRequest::PASSAGE && is_passage(facts, self.toolkit);
+        if !passage && !has_own_text(facts, self.toolkit) {
             return Ok(None);
         }
         if facts.role == role::TABLE_CELL && self.toolkit == Toolkit::LibreOffice {
@@ -247,6 +248,13 @@ fn known<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
         Err(Failure::Object(_)) => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// Whether the element is a part of a page in which text can be selected.
+fn is_passage(facts: &Facts, toolkit: Toolkit) -> bool {
+    matches!(toolkit, Toolkit::Chromium | Toolkit::Gecko)
+        && facts.interfaces.has(Interface::Text)
+        && facts.role != role::PASSWORD_TEXT
 }
 
 /// Whether the element has a text that is not just its name. Never for a password: even its length is nobody's
