@@ -382,12 +382,12 @@ impl Mirror {
         wanted.map(|(id, entry)| (id.clone(), entry.children.listed().to_vec())).collect()
     }
 
-    /// Whether a shown object with `role` under `root` has children.
+    /// Whether a shown object with `role` under `root` has something in it that is shown.
     pub(super) fn has_content(&self, root: &ElementId, role: u32) -> bool {
-        let shown = |facts: &Facts| facts.role == role && facts.states.has(State::Showing);
-        self.reachable(root, usize::MAX)
-            .iter()
-            .any(|id| self.facts(id).is_some_and(shown) && !self.children(id).is_empty())
+        let is_shown = |id: &ElementId| self.facts(id).is_some_and(|facts| facts.states.has(State::Showing));
+        let mut holders = self.reachable(root, usize::MAX);
+        holders.retain(|id| self.facts(id).is_some_and(|facts| facts.role == role) && is_shown(id));
+        holders.iter().any(|holder| self.reachable(holder, usize::MAX).iter().skip(1).any(is_shown))
     }
 
     /// Applies an event of the application. Answers whether it may change anything that is kept here.

@@ -110,6 +110,9 @@ impl Reading<'_> {
         let loaded = app.memory().loaded;
         if !loaded {
             load(self.bus, app, "first reading", self.until).await?;
+            if toolkit.has_documents() {
+                self.verify_children(app, root).await?;
+            }
             return Ok(0);
         }
         // GTK 3 announces the change of a label, but not of the name of a button that it names.
@@ -144,6 +147,7 @@ impl Reading<'_> {
                 tracing::debug!(app = %app.title(), reason, "asked anew");
             } else {
                 load(self.bus, app, reason, self.until).await?;
+                self.verify_children(app, root).await?;
                 return Ok(0);
             }
         }
@@ -222,8 +226,8 @@ impl Reading<'_> {
         Ok(reason)
     }
 
-    /// Browsers do not announce everything that comes into a page, nor the dialogue that a page opens: what is on the screen
-    /// is asked for its children, and asked on where they are others than they were.
+    /// Browsers do not announce everything that comes into a page, nor the dialogue that a page opens, and then do not list it
+    /// in bulk either: what is on the screen is asked for its children, and asked on where they are others than they were.
     async fn verify_children(&self, app: &App, root: &ElementId) -> Result<(), Silence> {
         let shown = {
             let mirror = &app.memory().mirror;
