@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     pub(super) pid: Option<u32>,
     /// Instead: the application whose main window is meant, by a part of its name.
     pub(super) app: Option<String>,
-    /// `ax` tree only, `vision` picture only, `som` the tree and a picture with each [n] drawn on it, `auto` (default) the
+    /// `ax` tree only, `vision` picture only, `som` the tree and a picture with each `[n]` drawn on it, `auto` (default) the
     /// tree, and a picture where the tree says little.
     pub(super) capture_mode: Option<CaptureMode>,
     /// Only elements whose name, role, text or value contains this, in any case.

@@ -107,7 +107,15 @@ impl Camera {
                 Some(painted) => stale |= !painted,
                 None => return Ok(None),
             }
-            match self.layer(part)? {
+            let mut layer = self.layer(part)?;
+            if part.window.id == id && layer.as_ref().is_some_and(|layer| layer.is_black(part.window.client))
+            {
+                // It may be what the application draws; but a window that was just mapped begins like this.
+                reveal::await_drawing(&self.link, part.top)?;
+                layer = self.layer(part)?;
+                stale |= layer.as_ref().is_some_and(|layer| layer.is_black(part.window.client));
+            }
+            match layer {
                 Some(layer) => layers.push(layer),
                 // A popup that has just closed is no part of the picture.
                 None if part.window.id != id => {}

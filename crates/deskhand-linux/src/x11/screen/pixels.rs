@@ -80,6 +80,17 @@ pub(super) struct Layer {
     pub(super) frame: Rect,
 }
 
+impl Layer {
+    /// Whether everything in `area` (screen coordinates) is black.
+    pub(super) fn is_black(&self, area: Rect) -> bool {
+        let Some(area) = area.intersection(&self.frame) else { return false };
+        let (left, top) = (area.x.abs_diff(self.frame.x) as usize, area.y.abs_diff(self.frame.y) as usize);
+        let rows = self.pixels.rgba.as_chunks::<4>().0.chunks_exact(self.pixels.width.max(1) as usize);
+        let mut rows = rows.skip(top).take(area.height as usize);
+        rows.all(|row| row.iter().skip(left).take(area.width as usize).all(|pixel| pixel[..3] == [0, 0, 0]))
+    }
+}
+
 /// Lays pictures over one another, the first lowest, in a picture of all that they cover. What none covers stays
 /// transparent.
 pub(super) fn merge(mut layers: Vec<Layer>) -> Option<Layer> {

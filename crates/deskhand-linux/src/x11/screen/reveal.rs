@@ -76,6 +76,28 @@ pub(super) fn redirect(
     Ok(Some(painted))
 }
 
+/// Waits a bounded time until something is drawn in `top`, and then until nothing more is.
+pub(super) fn await_drawing(link: &Link, top: XWindow) -> Result<(), Trouble> {
+    let damage = link.x.generate_id()?;
+    let watched = link.x.damage_create(damage, top, ReportLevel::RAW_RECTANGLES)?.check();
+    if unless_refused(watched)?.is_none() {
+        return Ok(());
+    }
+    let begun = Instant::now();
+    let mut until = begun + REPAINT_BOUND;
+    while Instant::now() < until {
+        link.await_events(until - Instant::now());
+        while let Some(event) = link.x.poll_for_event()? {
+            if matches!(event, Event::DamageNotify(event) if event.damage == damage) {
+                until = (begun + REPAINT_BOUND).min(Instant::now() + REPAINT_STILL);
+            }
+        }
+    }
+    // The window may have gone meanwhile, and the watch with it.
+    unless_refused(link.x.damage_destroy(damage)?.check())?;
+    Ok(())
+}
+
 /// Whether the window has memory of its own already, as under every compositing window manager: then nothing of it
 /// was ever covered.
 fn is_redirected(link: &Link, top: XWindow) -> Result<bool, Trouble> {
