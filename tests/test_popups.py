@@ -45,6 +45,11 @@ def look_at_the_menu(client, window, entry, before):
     return item
 
 
+def open_by_key(client):
+    """GTK 4 takes no key for a moment after a menu has closed, and what was pressed is then said to have done nothing."""
+    processes.wait_until(lambda: client.call("press_key", key="Menu")["effect"] == "confirmed", 5, "the key opens a menu")
+
+
 @pytest.mark.parametrize("toolkit", ["gtk3", "gtk4", "qt5"])
 def test_f60_a_context_menu_is_read_and_used_by_its_owners_window(client, desktop, toolkit):
     title = f"Context {toolkit}"
@@ -56,21 +61,22 @@ def test_f60_a_context_menu_is_read_and_used_by_its_owners_window(client, deskto
         client.call("right_click", window_id=window["window_id"], element_index=entry.index)
         for place in range(2):  # Qt makes a new menu each time, and calls it by an old name
             if place > 0:
-                client.call("press_key", key="Menu")  # a second press of the button might be a double click
+                open_by_key(client)  # a second press of the button might be a double click
             item = look_at_the_menu(client, window, "Select All", before)
             client.call("press_key", key="Escape")
             processes.wait_until(lambda: not popups(client, window), 5, "the menu closes")
         gone = client.try_call("click", window_id=window["window_id"], element_index=item.index, snapshot_id=item.snapshot)
         assert gone.code == "element_gone", gone.structured
-        client.call("press_key", key="Menu")
+        open_by_key(client)
         item = look_at_the_menu(client, window, "Select All", before)
         client.call("click", window_id=window["window_id"], element_index=item.index, delivery="foreground")
         processes.wait_until(lambda: not popups(client, window), 5, "choosing closes the menu")
-        client.call("press_key", key="Delete")
-        processes.wait_until(
-            lambda: [event for event in fixture.events if event["event"] == "text" and event["text"] == ""], 5,
-            lambda: f"all of it was selected: {fixture.events[-5:]}",
-        )
+
+        def emptied():
+            client.call("press_key", key="Delete")  # GTK 4 takes no key for a moment after a menu has closed
+            return [event for event in fixture.events if event["event"] == "text" and event["text"] == ""]
+
+        processes.wait_until(emptied, 5, lambda: f"all of it was selected: {fixture.events[-5:]}")
 
 
 @pytest.mark.parametrize("toolkit", ["gtk3", "qt5"])

@@ -309,8 +309,10 @@ impl Observer {
         // An application that tells nothing of itself is not worth waiting for: a look at its windows is all there is.
         let deadline =
             Instant::now() + if self.changes.is_some() { expectation.patience() } else { Duration::ZERO };
+        let mut windows_changed = true;
         loop {
-            if let Some(found) = self.window_evidence(context).await
+            if std::mem::take(&mut windows_changed)
+                && let Some(found) = self.window_evidence(context).await
                 && let Some(found) = self.attributed(found, false)
             {
                 return Some(found);
@@ -341,7 +343,12 @@ impl Observer {
                     // The stream was lost or overran: nothing can be proved any more by it.
                     None => self.changes = None,
                 },
-                alive = restacked => if !alive { self.windows = None },
+                alive = restacked => {
+                    windows_changed = true;
+                    if !alive {
+                        self.windows = None;
+                    }
+                }
                 () = context.stop().cancelled() => return None,
                 () = tokio::time::sleep_until(deadline) => return None,
             }
