@@ -108,8 +108,7 @@ async fn connect(app: &App, bus: &Bus) -> Option<zbus::Connection> {
 /// handler to return. For the same reason nothing more is sent on it.
 async fn hold(line: zbus::Connection, bus: Weak<Bus>, app: Arc<App>) {
     tokio::time::sleep(LINGER).await;
-    while let Some(changes) = dialogue_is_open(&bus, &app).await {
-        let mut changes = changes;
+    while let Some(mut changes) = dialogue_is_open(&bus, &app).await {
         let news = async {
             loop {
                 match changes.recv().await {

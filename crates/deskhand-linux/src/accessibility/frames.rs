@@ -227,14 +227,11 @@ const POPUP_ROLES: [u32; 7] =
 async fn popup_candidates(bus: &Bus, app: &Arc<App>, until: Instant) -> Vec<(ElementId, Option<ElementId>)> {
     // GTK 4.8 sets the state on windows only.
     let state = if app.known_toolkit() == Toolkit::Gtk4 { State::Visible } else { State::Showing };
-    let known = app.memory().mirror.with_roles(&POPUP_ROLES, state);
-    let mut known = known;
+    let mut known = app.memory().mirror.with_roles(&POPUP_ROLES, state);
     if app.known_toolkit() == Toolkit::Gtk4 {
-        known.extend(app.memory().mirror.with_roles(&[role::FILLER], state));
-        known.retain(|(id, _)| {
-            app.memory().mirror.facts(id).is_some_and(|facts| facts.role != role::FILLER)
-                || is_popover(app, id)
-        });
+        let mut fillers = app.memory().mirror.with_roles(&[role::FILLER], state);
+        fillers.retain(|(id, _)| is_popover(app, id));
+        known.extend(fillers);
     }
     let mut candidates: Vec<_> =
         known.into_iter().map(|(id, children)| (id, children.into_iter().next())).collect();
