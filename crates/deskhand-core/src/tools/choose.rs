@@ -131,31 +131,37 @@ async fn in_opened_list(
     wanted: &str,
 ) -> Result<EffectReport> {
     click::press(context, combo.clone()).await?;
-    let chosen = match opened_entry(context, combo, wanted).await {
-        Ok(Some(entry)) => {
-            let route = click::press(context, entry.clone()).await?;
-            // Firefox shows the opened list in objects that close with it.
-            let entry = closed.unwrap_or(&entry);
-            let chosen = is_chosen(context, combo, entry, Proof::Selected, wanted, OPENS).await;
-            chosen.map(|chosen| chosen.then_some(route))
-        }
+    let clicked = match opened_entry(context, combo, wanted).await {
+        Ok(Some(entry)) => click::press(context, entry.clone()).await.map(|route| (entry, route)),
         Ok(None) => Err(Error::argument(
             "value",
             format!("{} was opened and shows no entry {}", combo.describe(), quote(wanted, 60)),
         )),
         Err(error) => Err(error),
     };
-    if let Ok(Some(route)) = chosen {
-        let report = EffectReport::new(Effect::Confirmed, route).in_window(Some(combo.window.id));
-        return Ok(report.from(quote(before, 60)).to(quote(wanted, 60)));
+    let (entry, route) = match clicked {
+        Ok(clicked) => clicked,
+        Err(error) => {
+            // Only while the list is open: where it has closed, Escape would close the dialogue that it stands in.
+            let escape = Chord { modifiers: Vec::new(), key: Some(Key("Escape".to_owned())) };
+            let keyboard = &context.desktop().keyboard;
+            let closed = keyboard.press(&escape, 1, Duration::from_millis(10), context.stop()).await;
+            if let Err(error) = closed {
+                tracing::debug!(%error, "the list stays open");
+            }
+            return Err(error); // the first one says what went wrong
+        }
+    };
+    let report =
+        |effect| EffectReport::new(effect, route).in_window(Some(combo.window.id)).from(quote(before, 60));
+    // Firefox shows the opened list in objects that close with it.
+    let entry = closed.unwrap_or(&entry);
+    if is_chosen(context, combo, entry, Proof::Selected, wanted, OPENS).await? {
+        return Ok(report(Effect::Confirmed).to(quote(wanted, 60)));
     }
-    let escape = Chord { modifiers: Vec::new(), key: Some(Key("Escape".to_owned())) };
-    context.desktop().keyboard.press(&escape, 1, Duration::from_millis(10), context.stop()).await?;
-    chosen?;
     let after = shown_choice(context, combo).await?;
-    let report = EffectReport::new(Effect::Unverifiable, Route::Pointer).in_window(Some(combo.window.id));
     let hint = "the entry was clicked and the choice does not show; look at the window";
-    Ok(report.from(quote(before, 60)).to(quote(&after, 60)).hint(hint))
+    Ok(report(Effect::Unverifiable).to(quote(&after, 60)).hint(hint))
 }
 
 /// Waits for the entry to show.
