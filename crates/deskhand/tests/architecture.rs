@@ -9,10 +9,11 @@ use serde_json::Value;
 
 /// Each crate of the workspace, and those of the workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("deskhand", &["deskhand-core", "deskhand-linux", "deskhand-mcp"]),
+    ("deskhand", &["deskhand-core", "deskhand-linux", "deskhand-mcp", "deskhand-service"]),
     ("deskhand-core", &[]),
     ("deskhand-linux", &["deskhand-core"]),
     ("deskhand-mcp", &["deskhand-core"]),
+    ("deskhand-service", &["deskhand-core"]),
     ("deskhand-testkit", &["deskhand-core"]),
 ];
 
@@ -22,6 +23,7 @@ const BANNED: &[(&str, &[&str])] = &[
     ("deskhand-core", &["atspi-common", "clap", "libc", "nix", "rmcp", "rustix", "x11rb", "xkeysym", "zbus"]),
     ("deskhand-linux", &["clap", "rmcp"]),
     ("deskhand-mcp", &["atspi-common", "clap", "libc", "nix", "rustix", "x11rb", "xkeysym", "zbus"]),
+    ("deskhand-service", &["atspi-common", "clap", "rmcp", "x11rb", "xkeysym", "zbus"]),
 ];
 
 /// Each crate of the workspace with what it depends on, tests apart.

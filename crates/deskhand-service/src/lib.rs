@@ -1,0 +1,5 @@
+//! The process model: one service owns a desktop, clients reach it over a socket.
+//!
+//! Who becomes the service is decided by locks (the election), never by asking who answers. Nothing here knows what a
+//! desktop is made of, or what MCP is.
+#![deny(unsafe_code)]
