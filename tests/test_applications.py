@@ -1,5 +1,9 @@
 """Applications are listed, launched and ended as a person would expect."""
 
+import ast
+import re
+import threading
+
 import pytest
 
 from stage import processes
@@ -7,6 +11,76 @@ from stage.application import chromium
 from stage.client import Client
 from stage.desktop import OwnDesktop
 from stage.program import FIXTURES, SYSTEM_PYTHON
+
+
+# What libraries take apart: launcher, program, something unique, and the moment of the wish by the server's clock.
+STARTUP_ID = re.compile(r"deskhand/[\w.]+/[\w.-]+_TIME[1-9]\d*")
+
+
+def entry(desktop, name, command, *lines):
+    """Writes a desktop entry of the user."""
+    folder = desktop.path / "home" / ".local" / "share" / "applications"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(["[Desktop Entry]", "Type=Application", f"Name={name}", f"Exec={command}", *lines, ""])
+    (folder / f"{name.lower().replace(' ', '-')}.desktop").write_text(text)
+
+
+def test_a_start_is_told_by_an_id_where_the_entry_says_so(own_desktop, tmp_path):
+    said = tmp_path / "said"
+    command = f'sh -c "env > {said}.new; mv {said}.new {said}"'
+    entry(own_desktop, "Telling", command, "StartupNotify=true")
+    entry(own_desktop, "Silent", command, "StartupNotify=false")
+    entry(own_desktop, "Saying nothing", command)
+
+    def start(client, app, **arguments):
+        said.unlink(missing_ok=True)
+        client.call("launch_app", app=app, wait_for_window=False, **arguments)
+        processes.wait_until(said.exists, 5, "the program ran")
+        lines = dict(line.split("=", 1) for line in said.read_text().splitlines() if "=" in line)
+        return lines.get("DESKTOP_STARTUP_ID"), lines.get("XDG_ACTIVATION_TOKEN")
+
+    # The id with which the driver itself was started is nobody else's.
+    stale = {"DESKTOP_STARTUP_ID": "panel/deskhand/1-0-host_TIME1", "XDG_ACTIVATION_TOKEN": "old"}
+    with Client(own_desktop, env={**own_desktop.env, **stale}) as client:
+        one, two = start(client, "Telling"), start(client, "Telling")
+        assert one[0] == one[1] and two[0] == two[1] and one != two
+        assert STARTUP_ID.fullmatch(one[0]) and STARTUP_ID.fullmatch(two[0]), (one, two)
+        assert start(client, "Silent") == start(client, "Saying nothing") == (None, None)
+        given = start(client, "Telling", env={"DESKTOP_STARTUP_ID": "mine_TIME5"})
+        assert given == ("mine_TIME5", None)
+
+
+@pytest.mark.parametrize("opens_window", [True, False])
+def test_a_window_is_known_by_the_id_of_its_start(tmp_path, opens_window):
+    """The program hands over to one that runs already, and somebody else's window opens meanwhile."""
+    script, asked, open_now = tmp_path / "pad", tmp_path / "asked", tmp_path / "open"
+    script.write_text(f'#!/bin/sh\ntouch {asked}\nwhile [ ! -e {open_now} ]; do sleep 0.02; done\nexec mousepad "$@"\n')
+    script.chmod(0o755)
+    (tmp_path / "new note.txt").write_text("new")
+    with OwnDesktop() as desktop:
+        mode = "window" if opens_window else "tab"
+        entry(desktop, "Pad", f"{script} --opening-mode={mode} %U", "StartupNotify=true")
+        desktop.start(["mousepad"])
+        with Client(desktop) as client, Client(desktop) as other:
+            first = client.window(app="mousepad")
+            # An empty document would give its place to the file.
+            client.call("type_text", window_id=first["window_id"], text="old")
+
+            def interfere():
+                processes.wait_until(asked.exists, 10, "the program was started")
+                desktop.start(["xterm", "-title", "Somebody else's"])
+                other.window(title="Somebody else's")
+                open_now.touch()
+
+            thread = threading.Thread(target=interfere)
+            thread.start()
+            answer = client.call("launch_app", app="Pad", files=[str(tmp_path / "new note.txt")])
+            thread.join()
+            titles = [window["title"] for window in answer["windows"]]
+            assert len(titles) == 1 and "new note.txt" in titles[0], answer.structured
+            assert answer["windows"][0]["pid"] == first["pid"]
+            is_new = answer["windows"][0]["window_id"] != first["window_id"]
+            assert is_new == opens_window and ("running already" in answer["hint"] if not is_new else "hint" not in answer.structured)
 
 
 def test_launch_by_name_desktop_id_and_command(client):
@@ -77,6 +151,10 @@ def test_a_program_is_started_through_the_session_bus():
             assert [window["title"] for window in again["windows"]] == ["Opened /some file"], again.structured
             assert again["pid"] == answer["pid"]
             assert client.try_call("launch_app", app="activatable thing", args=["x"]).code == "launch_failed"
+            told = [ast.literal_eval(line) for line in (runtime / "platform-data").read_text().splitlines()]
+            ids = [data["desktop-startup-id"] for data in told]
+            assert ids == [data["activation-token"] for data in told] and len(set(ids)) == 2, told
+            assert all(STARTUP_ID.fullmatch(each) for each in ids), told
             client.call("kill_app", pid=answer["pid"], force=True)
 
 

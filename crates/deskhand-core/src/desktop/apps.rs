@@ -50,6 +50,9 @@ pub struct Launched {
     pub pid: u32,
     /// Name of the application.
     pub name: String,
+    /// What its windows are known by, if it was given such an id; see [`Windows::startup_id`](super::Windows::startup_id).
+    #[serde(skip)]
+    pub startup_id: Option<String>,
 }
 
 /// How an application ended.

@@ -200,6 +200,19 @@ pub trait Windows: Send + Sync {
     /// `WindowGone`, and those of [`Windows::list`].
     async fn facts(&self, window: WindowId) -> Result<Vec<Fact>, PortError>;
 
+    /// A fresh id for the start of `program`, which passes it on to the windows that it opens; `None` where the window
+    /// system knows no such thing.
+    ///
+    /// # Errors
+    /// As [`Windows::list`].
+    async fn startup_id(&self, program: &str) -> Result<Option<String>, PortError>;
+
+    /// Windows that say of themselves that the start with this id opened or showed them.
+    ///
+    /// # Errors
+    /// As [`Windows::list`].
+    async fn started_as(&self, startup_id: &str) -> Result<Vec<WindowId>, PortError>;
+
     /// A number that grows whenever a top-level window appears, disappears, moves, is restacked, retitled or focused.
     /// Used to wait without polling; connects on the first call.
     ///

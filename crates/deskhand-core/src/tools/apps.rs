@@ -181,11 +181,12 @@ impl Tool for LaunchApp {
                 Ok((before, changes, launched))
             })
             .await?;
+        let start = Start { pid: launched.pid, startup_id: launched.startup_id, before };
         let mut started = Started { pid: launched.pid, name: launched.name, windows: Vec::new(), hint: None };
         if arguments.wait_for_window == Some(false) {
             return Ok(started);
         }
-        await_window(&context, &mut started, &before, changes, wait).await?;
+        await_window(&context, &mut started, &start, changes, wait).await?;
         Ok(started)
     }
 }
@@ -196,10 +197,76 @@ const EXIT_LOOK: Duration = Duration::from_millis(200);
 /// How long the window of an instance that runs already is awaited before its open windows are answered.
 const HAND_OVER_WAIT: Duration = Duration::from_secs(1);
 
+const RAN_ALREADY: &str = "it was running already and opened no new window";
+
+/// The start of a program, as its windows are told from others by.
+struct Start {
+    pid: u32,
+    /// What its windows carry, if it passes it on.
+    startup_id: Option<String>,
+    /// Windows that were there before.
+    before: HashSet<WindowId>,
+}
+
+/// What is on the desktop, as seen from one start.
+#[derive(Default)]
+struct Opened {
+    /// New, and of this start.
+    ours: Vec<Window>,
+    /// New, of nobody known.
+    others: Vec<Window>,
+    /// There before, and shown again by this start.
+    shown_again: Vec<Window>,
+    /// There before.
+    known: Vec<Window>,
+}
+
+impl Start {
+    async fn opened(&self, context: &Context) -> Result<Opened> {
+        let desktop = context.desktop();
+        let (list, carry_id) = context
+            .read(async {
+                let carry_id = match &self.startup_id {
+                    Some(id) => desktop.windows.started_as(id).await?,
+                    None => Vec::new(),
+                };
+                Ok((desktop.windows.list().await?, carry_id))
+            })
+            .await?;
+        let mut opened = Opened::default();
+        let mut descended = Vec::new();
+        for window in list {
+            let carries_id = carry_id.contains(&window.id);
+            // A window that is being made has no size yet.
+            let is_there = window.frame.width > 1 && window.frame.height > 1;
+            let is_proper = is_there && !matches!(window.kind, WindowKind::Popup | WindowKind::Splash);
+            if self.before.contains(&window.id) {
+                if carries_id && is_proper {
+                    opened.shown_again.push(window.clone());
+                }
+                opened.known.push(window);
+            } else if is_proper && carries_id {
+                opened.ours.push(window);
+            } else if is_proper {
+                match window.pid {
+                    Some(pid) if pid == self.pid || desktop.apps.descends_from(pid, self.pid).await => {
+                        descended.push(window);
+                    }
+                    _ => opened.others.push(window),
+                }
+            }
+        }
+        if opened.ours.is_empty() {
+            opened.ours = descended;
+        }
+        Ok(opened)
+    }
+}
+
 async fn await_window(
     context: &Context,
     started: &mut Started,
-    before: &HashSet<WindowId>,
+    start: &Start,
     mut changes: tokio::sync::watch::Receiver<u64>,
     wait: Duration,
 ) -> Result<()> {
@@ -208,33 +275,26 @@ async fn await_window(
     let mut handed_over = None;
     loop {
         changes.borrow_and_update();
-        let list = context.read(async { Ok(desktop.windows.list().await?) }).await?;
+        // Asked first: what ended before it was looked at has opened its windows by then.
         let exited = desktop.apps.exited(started.pid).await;
-        let mut others = Vec::new();
-        let known: Vec<Window> = list.iter().filter(|window| before.contains(&window.id)).cloned().collect();
-        for window in list.into_iter().filter(|window| !before.contains(&window.id)) {
-            // A window that is being made has no size yet.
-            let is_there = window.frame.width > 1 && window.frame.height > 1;
-            if matches!(window.kind, WindowKind::Popup | WindowKind::Splash) || !is_there {
-                continue;
-            }
-            match window.pid {
-                Some(pid) if pid == started.pid || desktop.apps.descends_from(pid, started.pid).await => {
-                    started.windows.push(window);
-                }
-                _ => others.push(window),
-            }
-        }
+        let opened = start.opened(context).await?;
+        started.windows = opened.ours;
         // A program that hands over to an instance that runs already ends at once, without an error; that instance opens
         // a window, or shows what it was given in one that is open.
-        if started.windows.is_empty() && exited == Some(0) {
+        let hands_over = exited == Some(0) || !opened.shown_again.is_empty();
+        if started.windows.is_empty() && hands_over {
             let since = *handed_over.get_or_insert_with(tokio::time::Instant::now);
-            started.windows = others;
-            if started.windows.is_empty() && since.elapsed() >= HAND_OVER_WAIT {
-                started.windows = of_app(context, &started.name, known).await?;
-                if !started.windows.is_empty() {
-                    started.hint = Some("it was running already and opened no new window".to_owned());
-                }
+            let has_waited = since.elapsed() >= HAND_OVER_WAIT;
+            // A window of an instance that tells its starts carries the id, so another is not taken for it too early.
+            if start.startup_id.is_none() || has_waited {
+                started.windows = opened.others;
+            }
+            if !opened.shown_again.is_empty() && has_waited {
+                started.windows = opened.shown_again;
+                started.hint = Some(RAN_ALREADY.to_owned());
+            } else if started.windows.is_empty() && has_waited {
+                started.windows = of_app(context, &started.name, opened.known).await?;
+                started.hint = (!started.windows.is_empty()).then(|| RAN_ALREADY.to_owned());
             }
         }
         if !started.windows.is_empty() {

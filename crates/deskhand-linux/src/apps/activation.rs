@@ -15,6 +15,9 @@ use crate::environment::SessionEnvironment;
 /// How long a program may take to start and answer; the bus itself waits for 25 s.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// What programs of today and of yesterday call the id of their start in a message that starts them.
+const PLATFORM_DATA: [&str; 2] = ["activation-token", "desktop-startup-id"];
+
 /// The entry that `request` means, if it has no command and can only be started through the bus.
 pub(super) fn only_by_bus<'a>(request: &LaunchRequest, catalog: &'a Catalog) -> Option<&'a Entry> {
     let wanted = request.app.trim();
@@ -36,6 +39,7 @@ pub(super) async fn activate(
     entry: &Entry,
     request: &LaunchRequest,
     session: &SessionEnvironment,
+    startup_id: Option<String>,
 ) -> Result<Launched, PortError> {
     let failed = |why: String| PortError::LaunchFailed(format!("{} was not started: {why}", entry.name));
     if !request.args.is_empty() || !request.env.is_empty() {
@@ -47,23 +51,29 @@ pub(super) async fn activate(
     };
     let asked = async {
         let bus = zbus::connection::Builder::address(address.as_str())?.build().await?;
-        send(&bus, entry, &request.files).await?;
+        send(&bus, entry, &request.files, startup_id.as_deref()).await?;
         let body = (entry.id.as_str(),);
         let dbus = "org.freedesktop.DBus";
         let reply = bus.call_method(Some(dbus), "/", Some(dbus), "GetConnectionUnixProcessID", &body).await?;
         reply.body().deserialize::<u32>()
     };
     match tokio::time::timeout(ANSWER, asked).await {
-        Ok(Ok(pid)) => Ok(Launched { pid, name: entry.name.clone() }),
+        Ok(Ok(pid)) => Ok(Launched { pid, name: entry.name.clone(), startup_id }),
         Ok(Err(error)) => Err(failed(error.to_string())),
         Err(_) => Err(failed(format!("it does not answer within {} s", ANSWER.as_secs()))),
     }
 }
 
-async fn send(bus: &Connection, entry: &Entry, files: &[String]) -> zbus::Result<()> {
+async fn send(
+    bus: &Connection,
+    entry: &Entry,
+    files: &[String],
+    startup_id: Option<&str>,
+) -> zbus::Result<()> {
     let interface = Some("org.freedesktop.Application");
     let (name, path) = (Some(entry.id.as_str()), object_path(&entry.id));
-    let platform: HashMap<&str, Value<'_>> = HashMap::new();
+    let platform: HashMap<&str, Value<'_>> =
+        startup_id.into_iter().flat_map(|id| PLATFORM_DATA.map(|key| (key, Value::from(id)))).collect();
     if files.is_empty() {
         bus.call_method(name, path, interface, "Activate", &(platform,)).await?;
     } else {

@@ -40,6 +40,8 @@ pub(super) struct Entry {
     pub(super) hidden: bool,
     /// Class of its windows.
     pub(super) window_class: Option<String>,
+    /// Passes an id of its start on to its windows.
+    pub(super) tells_start: bool,
 }
 
 /// The user's language, most special spelling first: `de_AT@euro`, `de_AT`, `de@euro`, `de`.
@@ -100,6 +102,7 @@ impl Entry {
             bus_activatable: flag("DBusActivatable"),
             hidden: flag("Hidden"),
             window_class: string("StartupWMClass"),
+            tells_start: flag("StartupNotify"),
         })
     }
 

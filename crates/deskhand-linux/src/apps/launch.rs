@@ -21,11 +21,30 @@ const MAX_CANDIDATES: usize = 8;
 /// Variables that keep toolkits from publishing their trees.
 const AGAINST_ACCESSIBILITY: [&str; 2] = ["GTK_A11Y", "NO_AT_BRIDGE"];
 
+/// Where a program finds the id of its start, on X11 and, where that is one, of a Wayland activation.
+const STARTUP_VARIABLES: [&str; 2] = ["DESKTOP_STARTUP_ID", "XDG_ACTIVATION_TOKEN"];
+
 /// A program to start and the name a person knows it by.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) name: String,
     pub(super) start: ProgramStart,
+    /// Whether it passes an id of its start on. Others would only leave it to the programs that are started from them
+    /// later, which would then count as wished for at that time and get no focus.
+    pub(super) tells_start: bool,
+}
+
+impl Launch {
+    /// The id that the caller has given the program.
+    pub(super) fn given_id(&self) -> Option<String> {
+        let given = STARTUP_VARIABLES.iter().find_map(|name| self.start.variables.get(OsStr::new(name)));
+        given.and_then(|id| id.to_str()).map(str::to_owned)
+    }
+
+    /// Gives the program an id of its start.
+    pub(super) fn give_id(&mut self, id: &str) {
+        self.start.variables.extend(STARTUP_VARIABLES.map(|name| (name.into(), id.into())));
+    }
 }
 
 /// Finds what `request` means: a desktop entry by id, name or program; a command line; an entry by a part of its name.
@@ -98,7 +117,9 @@ fn from_entry(
     let own_folder = entry.folder.clone().filter(|folder| folder.is_dir());
     let folder = request.folder.clone().or(own_folder).or_else(|| session.home.clone());
     let variables = variables(session, &request.env);
-    Ok(Launch { name: entry.name.clone(), start: ProgramStart { path, args, variables, folder } })
+    let tells_start = entry.tells_start && !entry.terminal;
+    let start = ProgramStart { path, args, variables, folder };
+    Ok(Launch { name: entry.name.clone(), start, tells_start })
 }
 
 /// A path or a command line. `None` if its program does not exist.
@@ -109,24 +130,26 @@ fn from_command(
     catalog: &Catalog,
 ) -> Option<Launch> {
     // A path may hold blanks, so the whole is tried first.
-    let whole = catalog.program(line).map(|path| (path, Vec::new()));
-    let (path, mut args) = whole.or_else(|| {
+    let whole = catalog.program(line).map(|path| (line.to_owned(), path, Vec::new()));
+    let (program, path, mut args) = whole.or_else(|| {
         let mut words = entry::split_words(line).into_iter().map(|word| word.text);
-        let path = catalog.program(&words.next()?)?;
-        Some((path, words.map(OsString::from).collect()))
+        let program = words.next()?;
+        let path = catalog.program(&program)?;
+        Some((program, path, words.map(OsString::from).collect()))
     })?;
     args.extend(request.args.iter().chain(&request.files).map(OsString::from));
     let name = path.file_name().unwrap_or_else(|| Path::new(line).as_os_str()).to_string_lossy().into_owned();
     let folder = request.folder.clone().or_else(|| session.home.clone());
-    Some(Launch {
-        name,
-        start: ProgramStart { path, args, variables: variables(session, &request.env), folder },
-    })
+    let tells_start =
+        matches!(catalog.named(&program), Found::One(entry) if entry.tells_start && !entry.terminal);
+    let start = ProgramStart { path, args, variables: variables(session, &request.env), folder };
+    Some(Launch { name, start, tells_start })
 }
 
 fn variables(session: &SessionEnvironment, added: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
     let mut variables = session.variables.clone();
-    for name in AGAINST_ACCESSIBILITY {
+    // An id in there is that of our own start, long ago.
+    for name in AGAINST_ACCESSIBILITY.iter().chain(&STARTUP_VARIABLES) {
         variables.remove(OsStr::new(name));
     }
     variables.extend(ACCESSIBLE.map(|(name, value)| (name.into(), value.into())));

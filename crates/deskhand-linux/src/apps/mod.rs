@@ -70,11 +70,20 @@ impl Apps for LinuxApps {
     async fn launch(&self, request: &LaunchRequest) -> Result<Launched, PortError> {
         let (session, catalog) = self.catalog().await?;
         if let Some(entry) = activation::only_by_bus(request, &catalog) {
-            return activation::activate(entry, request, &session).await;
+            let startup_id = self.windows.startup_id(&entry.id).await?;
+            return activation::activate(entry, request, &session, startup_id).await;
         }
-        let launch = launch::resolve(request, &session, &catalog)?;
+        let mut launch = launch::resolve(request, &session, &catalog)?;
+        let mut startup_id = launch.given_id();
+        if startup_id.is_none() && launch.tells_start {
+            let program = launch.start.path.file_name().unwrap_or_default().to_string_lossy();
+            startup_id = self.windows.startup_id(&program).await?;
+            if let Some(id) = &startup_id {
+                launch.give_id(id);
+            }
+        }
         let pid = self.launcher.start(launch.start).await?;
-        Ok(Launched { pid, name: launch.name })
+        Ok(Launched { pid, name: launch.name, startup_id })
     }
 
     async fn exited(&self, pid: u32) -> Option<i32> {

@@ -35,6 +35,7 @@ x11rb::atom_manager! {
         _NET_FRAME_EXTENTS,
         _NET_MOVERESIZE_WINDOW,
         _NET_RESTACK_WINDOW,
+        _NET_STARTUP_ID,
         _NET_SUPPORTING_WM_CHECK,
         _NET_WM_NAME,
         _NET_WM_PID,

@@ -101,6 +101,8 @@ impl Seen {
 struct Desk {
     link: Link,
     seen: Seen,
+    /// Programs that were given an id for their start.
+    starts: u64,
 }
 
 impl Desk {
@@ -126,7 +128,7 @@ impl X11 {
         let seen = Seen::default();
         let known = seen.clone();
         let desk = Worker::new("x11-windows", Arc::clone(&source), silent.clone(), move |environment| {
-            Ok(Desk { link: Link::open(environment)?, seen: known.clone() })
+            Ok(Desk { link: Link::open(environment)?, seen: known.clone(), starts: 0 })
         });
         let camera = Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, Camera::open);
         let guard = Guard::new(program);
@@ -238,6 +240,20 @@ impl Windows for X11 {
 
     async fn facts(&self, window: WindowId) -> Result<Vec<Fact>, PortError> {
         self.ask(move |link, listing| windows::facts::read(link, listing, window)).await
+    }
+
+    async fn startup_id(&self, program: &str) -> Result<Option<String>, PortError> {
+        let program = program.to_owned();
+        let work = move |desk: &mut Desk, _: &_, _: &_| {
+            desk.starts += 1;
+            windows::startup::new_id(&desk.link, &program, desk.starts)
+        };
+        self.desk.run(&Stop::new(), false, work).await.map(Some).map_err(|error| self.seen.judge(error))
+    }
+
+    async fn started_as(&self, startup_id: &str) -> Result<Vec<WindowId>, PortError> {
+        let id = startup_id.to_owned();
+        self.ask(move |link, listing| windows::startup::started_as(link, listing, &id)).await
     }
 
     async fn changes(&self) -> Result<watch::Receiver<u64>, PortError> {

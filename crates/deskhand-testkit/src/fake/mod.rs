@@ -307,6 +307,14 @@ impl Windows for FakeDesktop {
         Ok(())
     }
 
+    async fn startup_id(&self, _: &str) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+
+    async fn started_as(&self, _: &str) -> Result<Vec<WindowId>, PortError> {
+        Ok(Vec::new())
+    }
+
     async fn manager(&self) -> Result<Option<String>, PortError> {
         Ok(Some("fake".to_owned()))
     }
@@ -392,13 +400,13 @@ impl Apps for FakeDesktop {
             }
             state.journal.push(format!("launch {}", request.app));
             match request.app.as_str() {
-                "false" => return Ok(Launched { pid: 1, name: "false".to_owned() }),
+                "false" => return Ok(Launched { pid: 1, name: "false".to_owned(), startup_id: None }),
                 _ => state.open("New editor", pid),
             }
             pid
         };
         self.windows_changed.send_modify(|number| *number += 1);
-        Ok(Launched { pid, name: request.app.clone() })
+        Ok(Launched { pid, name: request.app.clone(), startup_id: None })
     }
 
     async fn exited(&self, pid: u32) -> Option<i32> {

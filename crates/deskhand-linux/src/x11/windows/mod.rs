@@ -9,3 +9,4 @@ pub(super) mod frame;
 pub(super) mod hit;
 pub(super) mod listing;
 mod properties;
+pub(super) mod startup;
