@@ -32,6 +32,44 @@ def test_f28_a_program_in_a_pid_namespace_of_its_own_is_read(client, desktop):
         fixture.wait("click", name="Save")
 
 
+def registered(desktop):
+    """Name and process of each application on the accessibility bus, in the registry's order."""
+    script = """
+import gi
+gi.require_version("Atspi", "2.0")
+from gi.repository import Atspi
+Atspi.init()
+desktop = Atspi.get_desktop(0)
+for place in range(desktop.get_child_count()):
+    application = desktop.get_child_at_index(place)
+    print(application.get_process_id(), application.get_name())
+"""
+    lines = desktop.run(SYSTEM_PYTHON, "-c", script).splitlines()
+    return [(name, int(pid)) for pid, _, name in (line.partition(" ") for line in lines)]
+
+
+@pytest.mark.parametrize("other", ["nothing", "frame"])
+def test_f28_of_two_applications_of_one_process_the_populated_one_is_read(client, desktop, other):
+    title = f"Twice, {other}"
+    with Fixture(desktop, "two_applications", "widgets", title=title, size="400,700", env={"FIXTURE_OTHER": other}) as fixture:
+        window = client.window(title=title)
+        applications = [line for line in registered(desktop) if line[1] == fixture.pid]
+        assert len(applications) == 2 and applications[0][0] == "twice", applications
+        answer = client.tree(window)
+        assert '"Save"' in answer.text and answer["element_count"] > 10, answer.text
+        client.call("click", window_id=window["window_id"], query={"role": "button", "name": "Save"})
+        fixture.wait("click", name="Save")
+
+
+@pytest.mark.parametrize("other, said", [("nothing", "has not published this window (yet)"), ("frame", "without content")])
+def test_f28_an_application_that_publishes_nothing_is_told_from_an_empty_window(client, desktop, other, said):
+    title = f"Nothing, {other}"
+    env = {"FIXTURE_OTHER": other, "NO_AT_BRIDGE": "1"}
+    with Fixture(desktop, "two_applications", "widgets", title=title, size="400,700", env=env):
+        answer = client.tree(client.window(title=title))
+        assert answer["element_count"] <= 1 and said in answer.text, answer.text
+
+
 def test_f58_without_a_window_manager_a_window_is_shown():
     with OwnDesktop(window_manager=False) as desktop, Client(desktop) as client:
         with Fixture(desktop, "gtk3", "solid", title="Bare", colour="#10a030", at="50,60", size="300,200"):

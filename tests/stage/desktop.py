@@ -58,15 +58,16 @@ class Desktop:
 class OwnDesktop(Desktop):
     """Xvfb, a window manager and the buses, started by the test: a desktop that the driver finds and does not own."""
 
-    def __init__(self, size="1280x800", window_manager=True, bus=True):
+    def __init__(self, size="1280x800", window_manager=True, bus=True, accessibility=True):
+        """Without `accessibility` nobody has asked for the accessibility bus yet."""
         super().__init__()
         try:
-            self._make(size, window_manager, bus)
+            self._make(size, window_manager, bus, accessibility)
         except BaseException:
             self.close()
             raise
 
-    def _make(self, size, window_manager, bus):
+    def _make(self, size, window_manager, bus, accessibility):
         self.env = processes.environment(self.folder.name, self.mark)
         authority = self.path / "authority"
         authority.touch(mode=0o600)
@@ -95,6 +96,7 @@ class OwnDesktop(Desktop):
                 ["dbus-daemon", "--session", "--nofork", "--print-address"], stdout=subprocess.PIPE
             )
             self.env["DBUS_SESSION_BUS_ADDRESS"] = daemon.stdout.readline().decode().strip()
+        if bus and accessibility:
             self.run(
                 "gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus",
                 "--method", "org.freedesktop.DBus.Properties.Set", "org.a11y.Status", "IsEnabled", "<true>",
