@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
+use crate::progress::ProgressSink;
+use crate::session::Lease;
 
 /// Names one agent's session: unique, no secret in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +27,7 @@ impl std::fmt::Display for SessionId {
 }
 
 /// One request to run a tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Call {
     /// The tool's name.
     pub tool: String,
@@ -33,14 +35,18 @@ pub struct Call {
     pub arguments: Map<String, Value>,
     /// Whose call it is; `None`: the anonymous session.
     pub session: Option<SessionId>,
+    /// What shows that the caller may use the session, if that has a lease.
+    pub lease: Option<Lease>,
     /// Cancelled when the client cancels the request or leaves.
     pub cancel: CancellationToken,
+    /// Hears of the call before its answer, if it takes long.
+    pub progress: Option<ProgressSink>,
 }
 
 impl Call {
     /// A call of the anonymous session that nobody can cancel.
     pub fn anonymous(tool: &str, arguments: Map<String, Value>) -> Self {
-        Self { tool: tool.to_owned(), arguments, session: None, cancel: CancellationToken::new() }
+        Self { tool: tool.to_owned(), arguments, ..Self::default() }
     }
 }
 

@@ -109,6 +109,8 @@ codes! {
     CaptureBusy "capture_busy" Capture,
     /// A picture could not be taken; the message says why.
     CaptureFailed "capture_failed" Capture,
+    /// The session belongs to another connection: its calls are accepted over that one alone.
+    SessionInUse "session_in_use" Session,
     /// The session has ended.
     SessionEnded "session_ended" Session,
     /// The process is no longer trustworthy and ends.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::limits::Limits;
+
 /// The process's surroundings.
 #[derive(Clone, Debug, Default)]
 pub struct Host {
@@ -10,6 +12,10 @@ pub struct Host {
     pub settings_file: Option<PathBuf>,
     /// Time-out of a call if neither the call nor a setting says otherwise.
     pub call_timeout: Option<Duration>,
+    /// How long a session without a lease may do nothing before it ends; `None`: the default.
+    pub session_idle: Option<Duration>,
+    /// How much there may be of what clients make.
+    pub limits: Limits,
     /// Version of the program, for `health_report`.
     pub version: String,
 }

@@ -112,6 +112,11 @@ impl Overrides {
         true
     }
 
+    /// Names of the settings that it sets.
+    pub fn names(&self) -> Vec<&'static str> {
+        NAMES.iter().copied().filter(|name| self.is_set(name)).collect()
+    }
+
     fn is_set(&self, name: &str) -> bool {
         match name {
             "capture_mode" => self.capture_mode.is_some(),

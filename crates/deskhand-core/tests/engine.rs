@@ -495,7 +495,7 @@ async fn an_ended_session_is_refused_and_its_calls_are_stopped() {
     );
     tokio::task::yield_now().await;
     deskhand_core::Driver::end_session(&script.engine, SessionId::new("test")).await;
-    assert_eq!(waiting.await.unwrap().unwrap_err().code, Code::Cancelled);
+    assert_eq!(waiting.await.unwrap().unwrap_err().code, Code::SessionEnded);
     assert_eq!(script.call("list_windows").await.unwrap_err().code, Code::SessionEnded);
     script.as_session("other").call("list_windows").await.unwrap();
 }

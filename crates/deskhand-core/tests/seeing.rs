@@ -71,13 +71,13 @@ async fn since_another_question_the_whole_tree_is_told_and_foreign_snapshots_are
     assert!(answer.text.contains("s1 was asked for other elements"), "{}", answer.text);
     assert!(answer.text.contains("[4] check box"), "{}", answer.text);
     let unknown = script.call(r#"get_window_state {"window_id": 1, "since": "s99"}"#).await.unwrap_err();
-    assert_eq!(unknown.code, Code::StaleSnapshot);
+    assert_eq!(unknown.code, Code::UnknownHandle);
     let foreign = script.call(r#"get_window_state {"window_id": 2, "since": "s1"}"#).await.unwrap_err();
     assert_eq!(foreign.code, Code::InvalidArgument);
     assert!(foreign.message.contains("snapshot s1 is of window 1"), "{foreign}");
     let other = script.as_session("other");
     let elsewhere = other.call(r#"get_window_state {"window_id": 1, "since": "s1"}"#).await.unwrap_err();
-    assert_eq!(elsewhere.code, Code::StaleSnapshot, "another session's snapshot is none");
+    assert_eq!(elsewhere.code, Code::UnknownHandle, "another session's snapshot is none");
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +138,10 @@ zoom {"window_id": 1, "region": {"x": 5000, "y": 0, "width": 100, "height": 50}}
         ],
         "{transcript}"
     );
-    assert!(transcript.contains("stale_snapshot: this session was given no such picture"), "{transcript}");
+    assert!(
+        transcript.contains("unknown_handle: this session was never given such a picture"),
+        "{transcript}"
+    );
     assert!(transcript.contains("argument `region`: "), "{transcript}");
 }
 

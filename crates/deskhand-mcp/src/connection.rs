@@ -217,6 +217,7 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
                 arguments: call.arguments,
                 session: Some(self.session.clone()),
                 cancel: cancel.clone(),
+                ..Call::default()
             });
             extensions.insert(Submitted::new(outcome, place, cancel));
         }

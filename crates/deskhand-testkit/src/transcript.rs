@@ -1,6 +1,6 @@
 //! Runs calls against an engine and writes down what came of them: `tool {json}` lines in, a transcript out.
 
-use deskhand_core::{Call, Engine, Host, Outcome, SessionId};
+use deskhand_core::{Call, Engine, Host, Lease, Outcome, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use crate::fake::FakeDesktop;
@@ -14,20 +14,33 @@ pub struct Script {
     pub engine: Engine,
     /// Whose calls they are.
     pub session: Option<SessionId>,
+    /// Its lease, if it has one.
+    pub lease: Option<Lease>,
 }
 
 impl Script {
     /// A session called `test` on the desktop that `text` describes.
     pub fn new(text: &str) -> Self {
+        Self::on(text, Host::default())
+    }
+
+    /// The same, with surroundings of one's own.
+    pub fn on(text: &str, host: Host) -> Self {
         let desktop = FakeDesktop::new(text);
-        let engine = Engine::new(desktop.desktop(), Host::default());
-        Self { desktop, engine, session: Some(SessionId::new("test")) }
+        let engine = Engine::new(desktop.desktop(), host);
+        Self { desktop, engine, session: Some(SessionId::new("test")), lease: None }
     }
 
     /// The same desktop and engine, used by another session.
     #[must_use]
     pub fn as_session(&self, name: &str) -> Self {
-        Self { session: Some(SessionId::new(name)), ..self.clone() }
+        Self { session: Some(SessionId::new(name)), lease: None, ..self.clone() }
+    }
+
+    /// The same desktop and engine, used by a caller that names no session.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        Self { session: None, lease: None, ..self.clone() }
     }
 
     /// A call from `tool {json}`.
@@ -44,7 +57,9 @@ impl Script {
             tool: tool.to_owned(),
             arguments,
             session: self.session.clone(),
+            lease: self.lease.clone(),
             cancel: CancellationToken::new(),
+            ..Call::default()
         }
     }
 

@@ -4,9 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deskhand_core::desktop::{Check, Clipboard, Health};
-use deskhand_core::{Driver, Engine, Host, SessionId};
+use deskhand_core::{Engine, Host, SessionId};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
 
@@ -15,7 +16,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The engine on a desktop, and what has to be ended with it.
 pub(crate) struct Wiring {
-    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) engine: Engine,
     health: Arc<dyn Health>,
     clipboard: Arc<dyn Clipboard>,
     private: Option<Arc<PrivateSource>>,
@@ -34,9 +35,15 @@ impl Wiring {
         let desktop = deskhand_linux::desktop(source, program);
         let health = Arc::clone(&desktop.health);
         let clipboard = Arc::clone(&desktop.clipboard);
-        let host = Host { settings_file: settings_file(), call_timeout: None, version: VERSION.to_owned() };
-        let driver = Arc::new(Engine::new(desktop, host));
-        Ok(Self { driver, health, clipboard, private })
+        let session_idle = seconds("DESKHAND_SESSION_IDLE_TTL_SECS")?;
+        let host = Host {
+            settings_file: settings_file(),
+            version: VERSION.to_owned(),
+            session_idle,
+            ..Host::default()
+        };
+        let engine = Engine::new(desktop, host);
+        Ok(Self { engine, health, clipboard, private })
     }
 
     /// What works on the desktop.
@@ -47,7 +54,7 @@ impl Wiring {
     /// Hands the clipboard to whoever keeps it, ends the private desktop, if there is one, and waits for both a bounded
     /// time.
     pub(crate) async fn shutdown(self) {
-        drop(self.driver);
+        drop(self.engine);
         self.clipboard.hand_over().await;
         if let Some(private) = self.private {
             private.shutdown().await;
@@ -72,6 +79,21 @@ pub(crate) fn mint_session() -> SessionId {
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     SessionId::new(&format!("mcp-{}-{:x}", std::process::id(), started.as_nanos()))
 }
+
+/// A time of at least a second out of the environment.
+fn seconds(name: &str) -> io::Result<Option<Duration>> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    match value.to_str().and_then(|value| value.trim().parse::<u64>().ok()) {
+        Some(seconds @ 1..=MAX_SECONDS) => Ok(Some(Duration::from_secs(seconds))),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{name} is {}; expected whole seconds from 1 to {MAX_SECONDS}", value.display()),
+        )),
+    }
+}
+
+/// A year: longer than any session, and far from where sums of times overflow.
+const MAX_SECONDS: u64 = 365 * 24 * 3600;
 
 /// `$XDG_CONFIG_HOME/deskhand/config.json`, or the same below `~/.config`.
 fn settings_file() -> Option<PathBuf> {

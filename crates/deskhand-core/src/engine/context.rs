@@ -1,5 +1,5 @@
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,12 +7,14 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::Shared;
+use super::invoke::Tracked;
 use crate::activity::Activity;
 use crate::desktop::{Delivered, Desktop, Stop, Window, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
+use crate::progress::{Part, ProgressSink, Reporter};
 use crate::queue::{StepKind, Ticket};
-use crate::session::Session;
+use crate::session::{Session, Sessions};
 use crate::settings::{GlobalSettings, Settings};
 
 /// What a tool is given besides its arguments: whose call it is, how long it may take, and the way to the desktop.
@@ -20,6 +22,7 @@ use crate::settings::{GlobalSettings, Settings};
 pub struct Context {
     shared: Arc<Shared>,
     session: Arc<Session>,
+    id: u64,
     settings: Settings,
     deadline: Instant,
     stop: Stop,
@@ -28,27 +31,87 @@ pub struct Context {
     overlapped: Arc<AtomicBool>,
     /// Whether it is at work: a step has had its turn, or it waits for something other than its turn.
     begun: Arc<AtomicBool>,
+    acting: Acting,
+    progress: Option<Reporter>,
+    /// `None` before the call runs.
+    tracked: Option<Tracked>,
+}
+
+/// Whether a call is in a step that acts, and so holds the queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Acting(Arc<AtomicUsize>);
+
+impl Acting {
+    fn begin(&self) -> ActingGuard {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        ActingGuard(self.clone())
+    }
+
+    pub(super) fn now(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+struct ActingGuard(Acting);
+
+impl Drop for ActingGuard {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Context {
     pub(super) fn new(
         shared: Arc<Shared>,
-        session: Arc<Session>,
+        (session, id): (Arc<Session>, u64),
         settings: Settings,
         deadline: Instant,
         stop: Stop,
         ticket: Option<Ticket>,
+        progress: Option<ProgressSink>,
     ) -> Self {
         let ticket = Arc::new(Mutex::new(ticket));
         Self {
             shared,
             session,
+            id,
             settings,
             deadline,
             stop,
             ticket,
             overlapped: Arc::default(),
             begun: Arc::default(),
+            acting: Acting::default(),
+            progress: progress.map(Reporter::new),
+            tracked: None,
+        }
+    }
+
+    pub(super) fn track(&mut self, tracked: Tracked) {
+        self.tracked = Some(tracked);
+    }
+
+    pub(super) fn acting(&self) -> Acting {
+        self.acting.clone()
+    }
+
+    /// From now on the end of the session does not wait for this call: it waits for that end itself.
+    pub(crate) fn step_out(&self) {
+        if let Some(tracked) = &self.tracked {
+            tracked.step_out();
+        }
+    }
+
+    /// All sessions; for their own tools.
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.shared.sessions
+    }
+
+    /// Does `work`, and tells the caller meanwhile what `part` says of it, if the caller listens.
+    pub(crate) async fn reporting<T>(&self, part: impl Fn() -> Part, work: impl Future<Output = T>) -> T {
+        match &self.progress {
+            Some(reporter) => reporter.during(part, work).await,
+            None => work.await,
         }
     }
 
@@ -65,6 +128,11 @@ impl Context {
     /// The caller's session.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// The call's number among those of its session.
+    pub const fn id(&self) -> u64 {
+        self.id
     }
 
     /// Effective settings of this call.
@@ -108,14 +176,19 @@ impl Context {
             _ => self.shared.queue.ticket(&self.session.lane, kind),
         };
         let begun = self.begun.load(Ordering::Relaxed);
+        let waiting = Instant::now();
+        let part = || {
+            Part::Waiting(format!("waits for its turn on the desktop ({} s)", waiting.elapsed().as_secs()))
+        };
         let permit = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(self.not_delivered()),
             // Before the client's leaving: a call that came to the front of the queue in time is run.
-            permit = ticket.turn() => permit,
+            permit = self.reporting(part, ticket.turn()) => permit,
             () = self.session.leaving.cancelled(), if !begun => return Err(Self::never_begun()),
         };
         self.begun.store(true, Ordering::Relaxed);
+        let _acting = (kind == StepKind::Act).then(|| self.acting.begin());
         let (result, overlapped) = permit.run(step).await;
         self.overlapped.fetch_or(overlapped, Ordering::Relaxed);
         result

@@ -4,17 +4,21 @@
 //! cancellation, and that a panicking handler costs one call. (Consent and recording will stand here too.)
 
 mod context;
+mod invoke;
+mod leased;
 mod restore;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 pub use context::Context;
+pub use invoke::{GRACE, UNSTOPPABLE};
+pub use leased::Leased;
 pub(crate) use restore::Restored;
 
 use crate::activity::Activity;
@@ -24,14 +28,10 @@ use crate::driver::{Driver, Profile, ToolListing};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::queue::DesktopQueue;
-use crate::session::{Session, Sessions};
+use crate::session::{IDLE_END, Lease, SessionInfo, Sessions};
 use crate::settings::{GlobalSettings, Settings};
-use crate::tools::{self, Prepared};
-
-/// How long a call that was asked to stop may take to say how far it got. An input operation stops within one key.
-pub const GRACE: Duration = Duration::from_secs(2);
-/// Calls of one session that may be under way. Far more than any agent uses; a bound against a runaway client.
-pub const MAX_CALLS_PER_SESSION: usize = 1024;
+use crate::tools;
+use invoke::Admitted;
 
 /// Runs tools on a desktop. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -48,25 +48,69 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) settings: GlobalSettings,
     pub(crate) activity: Arc<Activity>,
+    /// Cancelled when the engine has failed.
+    pub(crate) failed: CancellationToken,
+}
+
+impl Shared {
+    /// The engine is not to be trusted any more: no call is taken from now on, those under way end, no handle is valid.
+    fn fail(&self, why: &str) {
+        tracing::error!(why, "deskhand has failed and takes no more calls");
+        self.failed.cancel();
+        self.sessions.clear();
+    }
 }
 
 impl Engine {
     /// An engine on `desktop`. Does no I/O.
     pub fn new(desktop: Desktop, host: Host) -> Self {
         let settings = GlobalSettings::new(host.settings_file.clone());
+        let sessions = Sessions::new(host.limits, host.session_idle.unwrap_or(IDLE_END));
         let shared = Shared {
             desktop,
             host,
             queue: DesktopQueue::default(),
-            sessions: Sessions::default(),
+            sessions,
             settings,
             activity: Arc::default(),
+            failed: CancellationToken::new(),
         };
         Self { shared: Arc::new(shared) }
     }
 
+    /// Begins the session called `id`, or finds it; `label` is for people. With `lease` it lives until
+    /// [`Driver::end_session`], and only calls with the lease that comes back belong to it. Without, it ends after an idle
+    /// time, and any call that names it belongs to it.
+    ///
+    /// # Errors
+    /// `session_ended`, `session_in_use` if it has a lease already, `limit_exceeded`.
+    pub fn open_session(&self, id: &SessionId, lease: bool, label: Option<&str>) -> Result<Option<Lease>> {
+        self.shared.sessions.open(id, lease, label)
+    }
+
+    /// The named sessions, in the order of their ids.
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.shared.sessions.list()
+    }
+
+    /// Ends all sessions, each as [`Driver::end_session`] does, side by side.
+    pub async fn end_sessions(&self) {
+        self.shared.sessions.end_all().await;
+    }
+
+    /// How many named sessions there are, those included that are being cleaned up; tells when that changes.
+    pub fn named_sessions(&self) -> watch::Receiver<usize> {
+        self.shared.sessions.named()
+    }
+
+    /// Cancelled when the engine has failed: an operation of its own could not be stopped. It refuses all calls then
+    /// (`process_failed`), and the process should end with a failure.
+    pub fn failed(&self) -> CancellationToken {
+        self.shared.failed.clone()
+    }
+
     /// Runs one call. Its place in the queue is taken before this function returns; the rest happens as the future is
-    /// polled. Dropping the future cancels the call.
+    /// polled. Dropping the future cancels the call. Within a Tokio runtime.
     pub fn invoke(&self, call: Call) -> BoxFuture<'static, Outcome> {
         match self.admit(call) {
             Ok(admitted) => admitted.run().boxed(),
@@ -75,31 +119,35 @@ impl Engine {
     }
 
     fn admit(&self, call: Call) -> Result<Admitted> {
+        if self.shared.failed.is_cancelled() {
+            let message = "deskhand has failed and ends; reconnect, and check what the last input did";
+            return Err(Error::new(Code::ProcessFailed, message));
+        }
         let tool = tools::find(&call.tool).ok_or_else(|| {
             Error::new(Code::UnknownTool, format!("there is no tool `{}`", printable(&call.tool)))
         })?;
         let mut arguments = call.arguments;
         arguments.retain(|key, _| !key.starts_with('_'));
+        let names = arguments.keys().cloned().collect();
         let prepared = tool.prepare(arguments)?;
-        let session = self.shared.sessions.get(call.session.as_ref())?;
-        if session.calls.len() >= MAX_CALLS_PER_SESSION {
-            let message =
-                format!("{MAX_CALLS_PER_SESSION} calls are under way, the limit `calls`; await some first");
-            return Err(Error::new(Code::LimitExceeded, message));
-        }
+        let session = self.shared.sessions.of_call(call.session.as_ref(), call.lease.as_ref())?;
+        let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let settings = Settings::effective(&[&self.shared.settings.overrides(), &session.overrides()]);
         let ticket = tool.spec.queue.map(|kind| self.shared.queue.ticket(&session.lane, kind));
         let timeout = prepared.timeout.unwrap_or_else(|| settings.call_timeout());
         let stop = Stop::new();
         let context = Context::new(
             Arc::clone(&self.shared),
-            Arc::clone(&session),
+            (Arc::clone(&session), entry.id()),
             settings,
             Instant::now() + timeout,
             stop.clone(),
             ticket,
+            call.progress,
         );
-        Ok(Admitted { tool: tool.spec.name, prepared, context, session, cancel: call.cancel, timeout, stop })
+        let shared = Arc::clone(&self.shared);
+        let (tool, cancel) = (tool.spec.name, call.cancel);
+        Ok(Admitted { shared, tool, prepared, context, session, cancel, timeout, stop, entry })
     }
 }
 
@@ -117,74 +165,11 @@ impl Driver for Engine {
     }
 
     fn end_session(&self, session: SessionId) -> BoxFuture<'_, ()> {
-        async move { self.shared.sessions.end(&session).await }.boxed()
-    }
-}
-
-/// Why a call was asked to stop.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Deadline = 1,
-    Caller,
-    SessionEnd,
-}
-
-/// A call that has its place in the queue.
-struct Admitted {
-    tool: &'static str,
-    prepared: Prepared,
-    context: Context,
-    session: Arc<Session>,
-    cancel: tokio_util::sync::CancellationToken,
-    timeout: Duration,
-    stop: Stop,
-}
-
-impl Admitted {
-    async fn run(self) -> Outcome {
-        let Self { tool, prepared, context, session, cancel, timeout, stop } = self;
-        let deadline = context.deadline();
-        // A caller that goes away while the call runs must not cut it in the middle: it is asked to stop.
-        let _abandoned = stop.clone().drop_guard();
-        let mut handler = tokio::spawn(session.calls.track_future((prepared.run)(context)));
-        let asked = AtomicU8::new(0);
-        let ask = |reason: Asked| {
-            asked.store(reason as u8, Ordering::Relaxed);
-            stop.cancel();
-        };
-        tokio::select! {
-            biased;
-            done = &mut handler => return settle(tool, done),
-            () = cancel.cancelled() => ask(Asked::Caller),
-            () = session.ended.cancelled() => ask(Asked::SessionEnd),
-            () = tokio::time::sleep_until(deadline) => ask(Asked::Deadline),
+        async move {
+            self.shared.sessions.end(&session).await;
         }
-        let outcome = match tokio::time::timeout(GRACE, handler).await {
-            Ok(done) => settle(tool, done),
-            Err(_) => {
-                tracing::error!(tool, "a call did not stop within its grace time");
-                let message =
-                    format!("{tool} did not stop in time; whether its input was delivered is uncertain");
-                Err(Error::new(Code::Cancelled, message)
-                    .with_details(serde_json::json!({"delivery": "uncertain"})))
-            }
-        };
-        let by_deadline = asked.load(Ordering::Relaxed) == Asked::Deadline as u8;
-        outcome.map_err(|error| match error.code {
-            Code::Cancelled if by_deadline => {
-                let message = format!("no answer within {} ms: {}", timeout.as_millis(), error.message);
-                Error { code: Code::Timeout, message, details: error.details }
-            }
-            _ => error,
-        })
+        .boxed()
     }
-}
-
-fn settle(tool: &'static str, done: std::result::Result<Outcome, tokio::task::JoinError>) -> Outcome {
-    done.unwrap_or_else(|error| {
-        tracing::error!(tool, panicked = error.is_panic(), "a tool failed");
-        Err(Error::new(Code::InternalError, format!("{tool} failed inside the driver; other calls go on")))
-    })
 }
 
 /// A caller's own word, fit to stand in a message.

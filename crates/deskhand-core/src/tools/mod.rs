@@ -26,6 +26,7 @@ mod screenshot;
 mod scroll;
 mod secondary;
 mod select_text;
+mod sessions;
 mod set_value;
 mod som;
 mod target;
@@ -207,6 +208,9 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<clipboard::ClipboardWrite>(),
     define::<config::GetConfig>(),
     define::<config::SetConfig>(),
+    define::<sessions::GetSession>(),
+    define::<sessions::ListSessions>(),
+    define::<sessions::EndSession>(),
     define::<health::HealthReport>(),
     define::<health::CheckPermissions>(),
     define::<debug::DebugWindowInfo>(),

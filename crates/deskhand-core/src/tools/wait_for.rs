@@ -16,6 +16,7 @@ use crate::desktop::{
 };
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
+use crate::progress::Part;
 use crate::queue::StepKind;
 use crate::tree::{Query, quote, spoken};
 
@@ -198,11 +199,16 @@ async fn run(arguments: Arguments, context: Context) -> Result<Met> {
     let started = Instant::now();
     let wait = Duration::from_millis(arguments.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS));
     let deadline = started + wait;
+    let part = || Part::Done {
+        done: started.elapsed().as_secs_f64(),
+        total: wait.as_secs_f64(),
+        message: format!("still waiting ({} of {} s)", started.elapsed().as_secs(), wait.as_secs()),
+    };
     let mut events = Events::subscribe(&arguments, &context).await?;
     let waited = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     if arguments.condition == Condition::Idle {
         let idle = Duration::from_millis(arguments.idle_ms.unwrap_or(DEFAULT_IDLE_MS));
-        return match events.quiet(&context, idle, deadline).await? {
+        return match context.reporting(part, events.quiet(&context, idle, deadline)).await? {
             true => Ok(Met {
                 met: true,
                 waited_ms: waited(),
@@ -225,7 +231,7 @@ async fn run(arguments: Arguments, context: Context) -> Result<Met> {
         if now >= deadline {
             return Err(timeout(wait, &last));
         }
-        events.next(&context, deadline.min(now + LOOK_ANYWAY)).await?;
+        context.reporting(part, events.next(&context, deadline.min(now + LOOK_ANYWAY))).await?;
     }
 }
 

@@ -140,6 +140,10 @@ impl super::State {
 impl Keyboard for FakeDesktop {
     async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError> {
         self.require_typable(text).await?;
+        let stuck = self.lock().stuck;
+        if stuck {
+            std::future::pending::<()>().await;
+        }
         let total = text.chars().count();
         let key_time = self.lock().key_time + delay;
         let mut done = 0;

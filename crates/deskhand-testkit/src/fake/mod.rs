@@ -50,6 +50,7 @@ pub(crate) struct State {
     pub(crate) frozen: Vec<u32>,
     pub(crate) key_time: Duration,
     pub(crate) grabbed: bool,
+    pub(crate) stuck: bool,
     pub(crate) clipboards: clipboard::Clipboards,
     next_window: u64,
 }
@@ -96,6 +97,7 @@ impl FakeDesktop {
             frozen: Vec::new(),
             key_time: Duration::ZERO,
             grabbed: false,
+            stuck: false,
             clipboards: clipboard::Clipboards::default(),
             next_window,
         };
@@ -183,6 +185,11 @@ impl FakeDesktop {
     /// Makes each key take so long, so that typing can be stopped in the middle.
     pub fn set_key_time(&self, time: Duration) {
         self.lock().key_time = time;
+    }
+
+    /// Makes the keyboard's operations go on for ever, whoever asks them to stop.
+    pub fn set_keyboard_stuck(&self, stuck: bool) {
+        self.lock().stuck = stuck;
     }
 
     /// Pretends that another program holds the pointer.

@@ -41,7 +41,7 @@ async fn call(
     let cancel = CancellationToken::new();
     lifecycle::on_signal(&cancel)?;
     let wiring = Wiring::new(private)?;
-    let outcome = wiring.driver.submit(Call { tool, arguments, session: None, cancel }).await;
+    let outcome = wiring.engine.invoke(Call { tool, arguments, cancel, ..Call::default() }).await;
     wiring.shutdown().await;
     Ok(outcome)
 }

@@ -30,25 +30,36 @@ async fn serve(
     let shutdown = CancellationToken::new();
     lifecycle::watch(&shutdown, client)?;
     let wiring = Wiring::new(private)?;
+    let session = mint_session();
+    let driver = wiring.engine.lease(&session, None).map_err(io::Error::other)?;
+    let failed = wiring.engine.failed();
+    end_with(&failed, &shutdown);
     let options = Options {
         profile,
-        session: mint_session(),
+        session,
         version: VERSION.to_owned(),
         instructions: guide::INSTRUCTIONS.to_owned(),
         guide: guide::guide(),
         limits: Limits::default(),
     };
-    let served = deskhand_mcp::serve(
-        Arc::clone(&wiring.driver),
-        options,
-        tokio::io::stdin(),
-        tokio::io::stdout(),
-        shutdown,
-    )
-    .await;
+    let served =
+        deskhand_mcp::serve(Arc::new(driver), options, tokio::io::stdin(), tokio::io::stdout(), shutdown)
+            .await;
     wiring.shutdown().await;
     match served {
+        Ok(()) if failed.is_cancelled() => {
+            Err(io::Error::other("an operation could not be stopped (process_failed)"))
+        }
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(io::Error::other(error)),
     }
+}
+
+/// Leaves the client when the engine has failed: its calls are answered, and a new process begins afresh.
+fn end_with(failed: &CancellationToken, shutdown: &CancellationToken) {
+    let (failed, shutdown) = (failed.clone(), shutdown.clone());
+    tokio::spawn(async move {
+        failed.cancelled().await;
+        shutdown.cancel();
+    });
 }

@@ -1,45 +1,21 @@
-//! Sessions: what one agent owns, and its end.
+//! What a session owns: its setting overrides, and what it has been shown.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-
-use crate::call::SessionId;
+use super::Session;
 use crate::desktop::{Node, Window, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::geometry::{PictureFrame, Rect};
 use crate::settings::Overrides;
 use crate::tree::{Numbering, Snapshot};
 
-/// Snapshots kept for a session; the oldest are dropped. A busy agent looks at a handful of windows a few times each.
-pub const MAX_SNAPSHOTS: usize = 32;
 /// Pictures that a session remembers the place of; the oldest are dropped. Some are small parts of others.
 pub const MAX_PICTURES: usize = 64;
-/// Ended sessions that are remembered, so that their ids stay refused.
-pub const MAX_ENDED: usize = 1024;
-/// Sessions that live at a time.
-pub const MAX_SESSIONS: usize = 256;
 
-/// One agent's state.
-#[derive(Debug)]
-pub struct Session {
-    /// Its line in the desktop's queue.
-    pub lane: Arc<str>,
-    /// Cancelled when its client leaves: calls that have done nothing yet are not begun any more.
-    pub leaving: CancellationToken,
-    /// Cancelled when the session ends.
-    pub ended: CancellationToken,
-    /// Its calls that run.
-    pub calls: TaskTracker,
-    /// Whether it is the anonymous session, which reads and writes the global settings.
-    pub anonymous: bool,
-    state: Mutex<Owned>,
-}
-
+/// Snapshots, pictures and overrides.
 #[derive(Debug, Default)]
-struct Owned {
+pub(super) struct Owned {
     overrides: Overrides,
     snapshots: VecDeque<Arc<Snapshot>>,
     snapshots_taken: u64,
@@ -109,29 +85,18 @@ impl std::fmt::Display for PictureOf {
 }
 
 impl Session {
-    fn new(id: Option<&SessionId>) -> Self {
-        Self {
-            lane: id.map_or_else(|| Arc::from(""), |id| Arc::clone(&id.0)),
-            leaving: CancellationToken::new(),
-            ended: CancellationToken::new(),
-            calls: TaskTracker::new(),
-            anonymous: id.is_none(),
-            state: Mutex::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Owned> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owned(&self) -> MutexGuard<'_, Owned> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This session's setting overrides.
     pub fn overrides(&self) -> Overrides {
-        self.lock().overrides.clone()
+        self.owned().overrides.clone()
     }
 
     /// Changes this session's overrides.
     pub fn change_overrides(&self, set: &Overrides, unset: &[String]) {
-        let overrides = &mut self.lock().overrides;
+        let overrides = &mut self.owned().overrides;
         overrides.merge(set);
         for name in unset {
             overrides.unset(name);
@@ -140,22 +105,22 @@ impl Session {
 
     /// The indices of the elements of `window`: as in its earlier snapshots, and new ones for new objects.
     pub fn indices(&self, window: WindowId, nodes: &[Node]) -> Vec<u32> {
-        self.lock().numberings.entry(window).or_default().indices(nodes)
+        self.owned().numberings.entry(window).or_default().indices(nodes)
     }
 
     /// Whether a kept snapshot of `window` has an element with this index.
     pub fn had_index(&self, window: WindowId, index: u32) -> bool {
-        let state = self.lock();
+        let state = self.owned();
         let mut of_window = state.snapshots.iter().filter(|snapshot| snapshot.window.id == window);
         of_window.any(|snapshot| snapshot.place(index).is_some())
     }
 
     /// Keeps a snapshot and gives it its id.
     pub fn keep(&self, make: impl FnOnce(String) -> Snapshot) -> Arc<Snapshot> {
-        let mut state = self.lock();
+        let mut state = self.owned();
         state.snapshots_taken += 1;
         let snapshot = Arc::new(make(format!("s{}", state.snapshots_taken)));
-        if state.snapshots.len() == MAX_SNAPSHOTS {
+        while state.snapshots.len() >= self.limits.snapshots.max(1) {
             state.snapshots.pop_front();
         }
         state.snapshots.push_back(Arc::clone(&snapshot));
@@ -167,13 +132,18 @@ impl Session {
     /// The snapshot called `id`.
     ///
     /// # Errors
-    /// `stale_snapshot` if it is unknown or was dropped.
+    /// `unknown_handle` if this session was never given it, `stale_snapshot` if it was dropped since.
     pub fn snapshot(&self, id: &str) -> Result<Arc<Snapshot>> {
-        self.lock().snapshots.iter().find(|snapshot| snapshot.id == id).cloned().ok_or_else(|| {
-            Error::new(
-                Code::StaleSnapshot,
-                "this session has no such snapshot (the newest are kept); take a new one with get_window_state",
-            )
+        let state = self.owned();
+        if let Some(snapshot) = state.snapshots.iter().find(|snapshot| snapshot.id == id) {
+            return Ok(Arc::clone(snapshot));
+        }
+        Err(if given("s", id, state.snapshots_taken) {
+            let message = "this session has no such snapshot (the newest are kept); take a new one with get_window_state";
+            Error::new(Code::StaleSnapshot, message)
+        } else {
+            let message = "this session was never given such a snapshot; get_window_state gives one";
+            Error::new(Code::UnknownHandle, message)
         })
     }
 
@@ -182,7 +152,7 @@ impl Session {
     /// # Errors
     /// `stale_snapshot` if there is none.
     pub fn newest_snapshot(&self, window: WindowId) -> Result<Arc<Snapshot>> {
-        self.lock()
+        self.owned()
             .snapshots
             .iter()
             .rev()
@@ -200,7 +170,7 @@ impl Session {
 
     /// Remembers what a picture shows, so that points in it can be given back, and gives it its id.
     pub fn remember_picture(&self, of: PictureOf, frame: PictureFrame, window: Option<Rect>) -> String {
-        let mut state = self.lock();
+        let mut state = self.owned();
         state.pictures_taken += 1;
         let id = format!("p{}", state.pictures_taken);
         if state.pictures.len() == MAX_PICTURES {
@@ -212,89 +182,46 @@ impl Session {
 
     /// The newest picture that this session was given.
     pub fn newest_picture(&self) -> Option<Arc<Shown>> {
-        self.lock().pictures.back().cloned()
+        self.owned().pictures.back().cloned()
     }
 
     /// The newest picture of `of` that this session was given.
     pub fn picture_of(&self, of: PictureOf) -> Option<Arc<Shown>> {
-        self.lock().pictures.iter().rev().find(|picture| picture.of == of).cloned()
+        self.owned().pictures.iter().rev().find(|picture| picture.of == of).cloned()
     }
 
     /// The picture called `id`.
     ///
     /// # Errors
-    /// `stale_snapshot` if it is unknown or was dropped.
+    /// `unknown_handle` if this session was never given it, `stale_snapshot` if it was dropped since.
     pub fn picture(&self, id: &str) -> Result<Arc<Shown>> {
-        self.lock().pictures.iter().find(|picture| picture.id == id).cloned().ok_or_else(|| {
+        let state = self.owned();
+        if let Some(picture) = state.pictures.iter().find(|picture| picture.id == id) {
+            return Ok(Arc::clone(picture));
+        }
+        Err(if given("p", id, state.pictures_taken) {
             let message =
                 "this session was given no such picture (the newest are remembered); take a new one";
             Error::new(Code::StaleSnapshot, message)
+        } else {
+            Error::new(Code::UnknownHandle, "this session was never given such a picture; take one")
         })
     }
 
-    fn clear(&self) {
-        *self.lock() = Owned::default();
+    /// How many snapshots are kept.
+    pub fn snapshots_kept(&self) -> usize {
+        self.owned().snapshots.len()
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&self) {
+        *self.owned() = Owned::default();
     }
 }
 
-/// The sessions of an engine.
-#[derive(Debug, Default)]
-pub struct Sessions {
-    state: Mutex<Table>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    live: HashMap<Option<SessionId>, Arc<Session>>,
-    ended: VecDeque<SessionId>,
-}
-
-impl Sessions {
-    /// The session called `id`, made if it is new; `None` is the anonymous one.
-    ///
-    /// # Errors
-    /// `session_ended` for an id that has ended, `limit_exceeded` if too many live.
-    pub fn get(&self, id: Option<&SessionId>) -> Result<Arc<Session>> {
-        let mut table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = table.live.get(&id.cloned()) {
-            return Ok(Arc::clone(session));
-        }
-        if id.is_some_and(|id| table.ended.contains(id)) {
-            return Err(Error::new(Code::SessionEnded, "this session has ended; start a new one"));
-        }
-        if table.live.len() >= MAX_SESSIONS {
-            let message = format!("there are {MAX_SESSIONS} sessions, the limit `sessions`; end one first");
-            return Err(Error::new(Code::LimitExceeded, message));
-        }
-        let session = Arc::new(Session::new(id));
-        table.live.insert(id.cloned(), Arc::clone(&session));
-        Ok(session)
-    }
-
-    /// The session's client leaves.
-    pub fn leave(&self, id: &SessionId) {
-        let table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = table.live.get(&Some(id.clone())) {
-            session.leaving.cancel();
-        }
-    }
-
-    /// Ends a session: refuses its id from now on, cancels its calls, waits for them, and drops what it owned. A session
-    /// that has ended already is not an error.
-    pub async fn end(&self, id: &SessionId) {
-        let session = {
-            let mut table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(session) = table.live.remove(&Some(id.clone())) else { return };
-            if table.ended.len() == MAX_ENDED {
-                table.ended.pop_front();
-            }
-            table.ended.push_back(id.clone());
-            session
-        };
-        session.ended.cancel();
-        session.calls.close();
-        // Every call ends within its own grace time after it is cancelled.
-        session.calls.wait().await;
-        session.clear();
-    }
+/// Whether `id` is `prefix` and a number that has been given out.
+fn given(prefix: &str, id: &str, last: u64) -> bool {
+    id.strip_prefix(prefix)
+        .and_then(|number| number.parse::<u64>().ok())
+        .is_some_and(|number| (1..=last).contains(&number))
 }

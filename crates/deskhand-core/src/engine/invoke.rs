@@ -1,0 +1,167 @@
+//! The life of one call, from its place in the queue to its outcome.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::{Context, Shared};
+use crate::call::Outcome;
+use crate::desktop::Stop;
+use crate::error::{Code, Error};
+use crate::session::{Entry, Session};
+use crate::tools::Prepared;
+
+/// How long a call that was asked to stop may take to say how far it got. An input operation stops within one key.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How long after it was asked to stop a step that acts may still hold the queue. A port waits for a silent display server
+/// or application at most 2 s a request and 10 s in all, so a longer one is a fault of ours that nothing else mends.
+pub const UNSTOPPABLE: Duration = Duration::from_secs(15);
+
+/// Why a call was asked to stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Deadline,
+    Caller,
+    SessionEnd,
+    Failure,
+}
+
+/// What the end of a session waits for, as long as a call runs; a call that ends its own session lets go of it.
+#[derive(Clone, Debug)]
+pub(super) struct Tracked(Arc<Mutex<Option<TaskTrackerToken>>>);
+
+impl Tracked {
+    fn new(session: &Session) -> Self {
+        Self(Arc::new(Mutex::new(Some(session.calls.token()))))
+    }
+
+    /// Is not waited for any more.
+    pub(super) fn step_out(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A call that has its place in the queue.
+pub(super) struct Admitted {
+    pub(super) shared: Arc<Shared>,
+    pub(super) tool: &'static str,
+    pub(super) prepared: Prepared,
+    pub(super) context: Context,
+    pub(super) session: Arc<Session>,
+    pub(super) cancel: CancellationToken,
+    pub(super) timeout: Duration,
+    pub(super) stop: Stop,
+    pub(super) entry: Entry,
+}
+
+impl Admitted {
+    /// Runs the call. Dropping the future asks it to stop: it must not be cut in the middle, and its outcome is noted all
+    /// the same.
+    pub(super) async fn run(self) -> Outcome {
+        let tool = self.tool;
+        let abandoned = CancellationToken::new();
+        let _abandoned_when_dropped = abandoned.clone().drop_guard();
+        let outcome = tokio::spawn(self.supervise(abandoned)).await;
+        outcome.unwrap_or_else(|error| Err(broken(tool, &error)))
+    }
+
+    async fn supervise(self, abandoned: CancellationToken) -> Outcome {
+        let Self { shared, tool, prepared, mut context, session, cancel, timeout, stop, entry } = self;
+        // Taken before the look, so that the end of the session waits for it or is seen here.
+        let tracked = Tracked::new(&session);
+        if session.ended.is_cancelled() {
+            return settle(
+                entry,
+                Err(Error::new(Code::SessionEnded, "this session has ended; nothing was done")),
+            );
+        }
+        context.track(tracked.clone());
+        let deadline = context.deadline();
+        let acting = context.acting();
+        let handler = async move {
+            let outcome = (prepared.run)(context).await;
+            tracked.step_out();
+            outcome
+        };
+        let mut handler = tokio::spawn(handler);
+        let asked = tokio::select! {
+            biased;
+            done = &mut handler => return settle(entry, joined(tool, done)),
+            () = cancel.cancelled() => Asked::Caller,
+            () = abandoned.cancelled() => Asked::Caller,
+            () = session.ended.cancelled() => Asked::SessionEnd,
+            () = shared.failed.cancelled() => Asked::Failure,
+            () = tokio::time::sleep_until(deadline) => Asked::Deadline,
+        };
+        stop.cancel();
+        let since = Instant::now();
+        let outcome = match tokio::time::timeout_at(since + GRACE, &mut handler).await {
+            Ok(done) => joined(tool, done),
+            Err(_) => {
+                tracing::error!(tool, "a call did not stop within its grace time");
+                tokio::spawn(watch(Arc::clone(&shared), tool, handler, acting, since));
+                Err(uncertain(format!(
+                    "{tool} did not stop in time; whether its input was delivered is uncertain"
+                )))
+            }
+        };
+        settle(entry, outcome.map_err(|error| told(error, asked, timeout)))
+    }
+}
+
+/// Notes the outcome, and gives it back.
+fn settle(entry: Entry, outcome: Outcome) -> Outcome {
+    entry.settle(&outcome);
+    outcome
+}
+
+/// Says why a call was cancelled.
+fn told(error: Error, asked: Asked, timeout: Duration) -> Error {
+    if error.code != Code::Cancelled {
+        return error;
+    }
+    let Error { message, details, .. } = error;
+    let (code, message) = match asked {
+        Asked::Caller => (Code::Cancelled, message),
+        Asked::Deadline => (Code::Timeout, format!("no answer within {} ms: {message}", timeout.as_millis())),
+        Asked::SessionEnd => (Code::SessionEnded, format!("the session ended: {message}")),
+        Asked::Failure => (Code::ProcessFailed, format!("deskhand failed and ends: {message}")),
+    };
+    Error { code, message, details }
+}
+
+fn uncertain(message: String) -> Error {
+    Error::new(Code::Cancelled, message).with_details(json!({"delivery": "uncertain"}))
+}
+
+/// Waits on for a handler that did not stop in time. While it holds the queue nobody else can act, so if it goes on doing so
+/// the engine has failed.
+async fn watch(
+    shared: Arc<Shared>,
+    tool: &'static str,
+    handler: JoinHandle<Outcome>,
+    acting: super::context::Acting,
+    since: Instant,
+) {
+    tokio::select! {
+        biased;
+        _ = handler => {}
+        () = tokio::time::sleep_until(since + UNSTOPPABLE) => if acting.now() {
+            shared.fail(&format!("{tool} cannot be stopped"));
+        },
+    }
+}
+
+fn joined(tool: &'static str, done: Result<Outcome, tokio::task::JoinError>) -> Outcome {
+    done.unwrap_or_else(|error| Err(broken(tool, &error)))
+}
+
+fn broken(tool: &'static str, error: &tokio::task::JoinError) -> Error {
+    tracing::error!(tool, panicked = error.is_panic(), "a tool failed");
+    Error::new(Code::InternalError, format!("{tool} failed inside the driver; other calls go on"))
+}
