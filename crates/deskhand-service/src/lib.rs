@@ -3,3 +3,14 @@
 //! Who becomes the service is decided by locks (the election), never by asking who answers. Nothing here knows what a
 //! desktop is made of, or what MCP is.
 #![deny(unsafe_code)]
+
+pub mod build;
+pub mod desktop;
+pub mod election;
+pub mod folder;
+pub mod holder;
+pub mod launch;
+mod lock;
+mod process;
+pub mod rule;
+pub mod starting;
