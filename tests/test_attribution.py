@@ -1,6 +1,7 @@
 """What an action is said to have done is its own doing: not a clock's, and not the late effect of the one before."""
 
 import os
+import re
 import signal
 import time
 
@@ -47,6 +48,21 @@ def calculator(desktop):
 
 def display(desktop):
     return reference.text_of(desktop, "galculator")
+
+
+def test_an_animation_does_not_hide_the_effect_of_the_next_click(client, desktop):
+    """GTK 3 announces the place of a check box in each frame of the animation that follows a click on it."""
+    with Fixture(desktop, "gtk3", "widgets", title="Animated") as fixture:
+        window = client.window(pid=fixture.pid)
+        state = client.call("get_window_state", window_id=window["window_id"], capture_mode="ax", frames=True)
+        line = next(element.line for element in state.elements if element.name == "Send news")
+        x, y, width, height = (int(number) for number in re.search(r"@(-?\d+),(-?\d+) (\d+)x(\d+)", line).groups())
+        point = {"x": x + width // 2, "y": y + height // 2, "space": "screen"}
+        for wanted in ("is checked", "is not checked", "is checked"):
+            answer = client.call("click", window_id=window["window_id"], **point)
+            assert answer["effect"] == "confirmed" and answer["after"].endswith(wanted), answer.structured
+            # Long enough for the whole animation, which is what is then known of the check box.
+            time.sleep(0.5)
 
 
 @pytest.mark.parametrize(("keys", "shown"), [("777", "777"), ("100*5=", "500"), ("11+11=", "22")])

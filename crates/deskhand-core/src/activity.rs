@@ -157,7 +157,9 @@ impl Activity {
     }
 
     fn note(&self, change: Change) {
-        if matches!(change.kind, ChangeKind::Lost | ChangeKind::Window) {
+        // Places are no evidence of anything, and GTK 3 announces them in each frame of an animation: a check box would be
+        // taken for restless after it was clicked, and the next click on it for one that did nothing.
+        if matches!(change.kind, ChangeKind::Lost | ChangeKind::Window | ChangeKind::Bounds) {
             return;
         }
         let mut state = self.lock();

@@ -237,6 +237,19 @@ pub(crate) struct Target<'a> {
     pub(crate) wants_focus: bool,
 }
 
+/// The windows as they are before an action, and what tells of their changes.
+pub(crate) struct WindowsBefore(Option<(watch::Receiver<u64>, Vec<Window>)>);
+
+impl WindowsBefore {
+    /// Looks at them.
+    pub(crate) async fn look(context: &Context) -> Self {
+        let windows = &context.desktop().windows;
+        let Ok(mut number) = windows.changes().await else { return Self(None) };
+        number.borrow_and_update();
+        Self(windows.list().await.ok().map(|list| (number, list)))
+    }
+}
+
 /// Watches an application from just before an action.
 pub(crate) struct Observer {
     changes: Option<broadcast::Receiver<Change>>,
@@ -266,6 +279,12 @@ impl Observer {
     /// Begins to watch. Call it after the window was raised and before anything is delivered. What cannot be watched is
     /// left out: an action never fails for want of evidence.
     pub(crate) async fn start(context: &Context, target: Target<'_>) -> Self {
+        let windows = WindowsBefore::look(context).await;
+        Self::start_among(context, target, windows).await
+    }
+
+    /// The same, with windows that were looked at just before.
+    pub(crate) async fn start_among(context: &Context, target: Target<'_>, windows: WindowsBefore) -> Self {
         let accessibility = &context.desktop().accessibility;
         let owner = target.owner.cloned();
         let acting = owner.as_ref().map(|owner| context.activity().acting(owner));
@@ -275,14 +294,7 @@ impl Observer {
         } else {
             None
         };
-        let windows = &context.desktop().windows;
-        let windows = match windows.changes().await {
-            Ok(mut number) => {
-                number.borrow_and_update();
-                windows.list().await.ok().map(|list| (number, list))
-            }
-            Err(_) => None,
-        };
+        let WindowsBefore(windows) = windows;
         Self {
             changes,
             owner,

@@ -97,6 +97,22 @@ async fn a_clock_is_no_evidence_for_the_first_action_either() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_element_that_only_moves_is_not_restless() {
+    let script = calculator().await;
+    let moving = script.desktop.clone();
+    let animation = tokio::spawn(async move {
+        for _ in 0..60 {
+            moving.move_element(1, 3);
+            tokio::time::sleep(Duration::from_millis(17)).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    animation.await.unwrap();
+    let transcript = script.run(ADD).await;
+    assert!(transcript.contains("confirmed by ax_action: [3] name changed"), "{transcript}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_replaces_its_clock_by_a_new_object_is_no_evidence_either() {
     let script = calculator().await;
     let clock = script.desktop.clone();

@@ -15,6 +15,7 @@ use crate::desktop::{
 };
 use crate::effect::{
     Delivery, EFFECT_WAIT, Effect, EffectReport, Expectation, Observer, Patience, Route, Target,
+    WindowsBefore,
 };
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
@@ -328,20 +329,20 @@ pub(super) async fn raise(context: &Context, window: &Window, in_popup: bool) ->
 }
 
 async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> Result<Done> {
-    let Place { window, at } = place;
+    let Place { window, at, in_popup } = place;
     if arguments.delivery == Some(Delivery::Background) {
         return click_place_in_background(context, arguments, window, at).await;
     }
-    let (under, element) = match window {
+    let (under, element, windows) = match window {
         Some(window) => {
+            // What lies there is asked meanwhile, which takes as long.
             let reach = async {
-                let in_popup = target::within_popup(context, &window, at).await?;
                 raise(context, &window, in_popup || !window.frame.contains(at)).await?;
-                target::require_uncovered(context, &window, at, Reach::Popup).await
+                target::require_uncovered(context, &window, at, Reach::Popup).await?;
+                Ok::<_, Error>(WindowsBefore::look(context).await)
             };
             let (reached, element) = tokio::join!(reach, element_under(context, &window, at));
-            reached?;
-            (Some(window), element)
+            (Some(window), element, reached?)
         }
         None => {
             let under = context.desktop().windows.hit_test(at).await?.window;
@@ -349,7 +350,7 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
                 Some(window) => element_under(context, window, at).await,
                 None => None,
             };
-            (under, element)
+            (under, element, WindowsBefore::look(context).await)
         }
     };
     let wants_focus = element.as_ref().is_some_and(|node| only_focuses(&node.role));
@@ -361,7 +362,7 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
         window: under.as_ref(),
         wants_focus,
     };
-    let observer = Observer::start(context, target).await;
+    let observer = Observer::start_among(context, target, windows).await;
     let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
     context.delivered(delivered, "clicks")?;
     Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window: under, expectation })

@@ -134,7 +134,7 @@ impl Aimed {
     fn in_popup(&self) -> bool {
         match self {
             Self::Element(element) => element.is_in_popup(),
-            Self::Place(Place { window, at }) => {
+            Self::Place(Place { window, at, .. }) => {
                 window.as_ref().is_some_and(|window| !window.frame.contains(*at))
             }
         }
@@ -154,7 +154,7 @@ impl Aimed {
                 element.require_enabled(context).await?;
                 point_at(context, element).await
             }
-            Self::Place(Place { window, at }) => {
+            Self::Place(Place { window, at, .. }) => {
                 if let Some(window) = window {
                     target::require_uncovered(context, window, *at, Reach::Popup).await?;
                 }

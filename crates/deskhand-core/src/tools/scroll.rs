@@ -135,22 +135,23 @@ async fn aim(context: &Context, arguments: &Arguments) -> Result<Aimed> {
         let at = frame.unwrap_or(element.window.frame).center();
         return Ok(Aimed { window: element.window.clone(), element: Some(element), at });
     }
-    let place = if arguments.is_whole_window() {
+    let (window, at) = if arguments.is_whole_window() {
         let id = arguments.window_id.ok_or_else(|| Error::argument("window_id", "missing"))?;
         let window = context.window(id).await?;
         let at = window.frame.center();
-        target::Place { window: Some(window), at }
+        (Some(window), at)
     } else {
-        target::place(context, &aim).await?
+        let target::Place { window, at, .. } = target::place(context, &aim).await?;
+        (window, at)
     };
-    let window = match place.window {
+    let window = match window {
         Some(window) => window,
         None => {
-            let hit = context.desktop().windows.hit_test(place.at).await?;
+            let hit = context.desktop().windows.hit_test(at).await?;
             hit.window.ok_or_else(|| Error::argument("x", "there is no window at that point"))?
         }
     };
-    Ok(Aimed { window, element: None, at: place.at })
+    Ok(Aimed { window, element: None, at })
 }
 
 /// What was done, to be told.

@@ -11,8 +11,8 @@ use super::reading::{Family, Reading};
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use crate::activity::Acting;
 use crate::desktop::{
-    Details, DetailsRequest, ElementId, Node, PortError, State, Tree, TreeNote, TreeRequest, Window,
-    WindowId, WindowKind,
+    Desktop, Details, DetailsRequest, Display, ElementId, Node, PortError, State, Tree, TreeNote,
+    TreeRequest, Window, WindowId, WindowKind,
 };
 use crate::effect::{EFFECT_WAIT, Patience};
 use crate::engine::Context;
@@ -454,6 +454,8 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
 pub(crate) struct Place {
     pub(crate) window: Option<Window>,
     pub(crate) at: Point,
+    /// Whether a popup of the window lies there.
+    pub(crate) in_popup: bool,
 }
 
 /// Converts the point that `aim` names to the screen.
@@ -463,10 +465,11 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
         Some(id) => Some(context.session().picture(id)?),
         None => None,
     };
-    let window = match aim.window_id.or_else(|| picture.as_ref().and_then(|picture| picture.window_id())) {
-        Some(id) => Some(context.window(id).await?),
-        None => None,
-    };
+    let id = aim.window_id.or_else(|| picture.as_ref().and_then(|picture| picture.window_id()));
+    let Desktop { windows, screen, .. } = context.desktop();
+    let windows = async { if id.is_some() { windows.list().await } else { Ok(Vec::new()) } };
+    let (windows, displays) = tokio::try_join!(windows, screen.displays())?;
+    let window = id.map(|id| context.window_among(&windows, id).cloned()).transpose()?;
     let space = match (aim.space, &picture) {
         (Some(space), _) => space,
         (None, Some(_)) => Space::Image,
@@ -486,15 +489,13 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
             from_picture(&picture, window.as_ref(), x, y)?
         }
     };
-    on_desktop(context, at).await?;
-    if let Some(window) = &window
-        && !window.frame.contains(at)
-        && !within_popup(context, window, at).await?
-    {
+    on_desktop(&displays, at)?;
+    let in_popup = window.as_ref().is_some_and(|window| has_popup_at(&windows, window, at));
+    if let Some(window) = window.as_ref().filter(|window| !window.frame.contains(at) && !in_popup) {
         let message = format!("the point is outside of window {}, which is {}", window.id, window.frame);
         return Err(Error::argument("x", message));
     }
-    Ok(Place { window, at })
+    Ok(Place { window, at, in_popup })
 }
 
 /// The picture that a point without a `picture_id` was read off.
@@ -529,12 +530,10 @@ fn from_picture(picture: &Shown, window: Option<&Window>, x: f64, y: f64) -> Res
     Ok(Point::new(at.x.saturating_add(right), at.y.saturating_add(down)))
 }
 
-/// Whether a popup of `window` lies at `at`.
-pub(super) async fn within_popup(context: &Context, window: &Window, at: Point) -> Result<bool> {
-    let windows = context.desktop().windows.list().await?;
-    Ok(windows
-        .iter()
-        .any(|popup| popup.kind == WindowKind::Popup && belongs(popup, window) && popup.frame.contains(at)))
+/// Whether a popup of `window`, one of `windows`, lies at `at`.
+fn has_popup_at(windows: &[Window], window: &Window, at: Point) -> bool {
+    let mut popups = windows.iter().filter(|popup| popup.kind == WindowKind::Popup && belongs(popup, window));
+    popups.any(|popup| popup.frame.contains(at))
 }
 
 /// Whether `popup` was opened by `window`'s client.
@@ -548,8 +547,7 @@ pub(crate) async fn is_on_display(context: &Context, at: Point) -> Result<bool> 
     Ok(context.desktop().screen.displays().await?.iter().any(|display| display.frame.contains(at)))
 }
 
-async fn on_desktop(context: &Context, at: Point) -> Result<()> {
-    let displays = context.desktop().screen.displays().await?;
+fn on_desktop(displays: &[Display], at: Point) -> Result<()> {
     if displays.iter().any(|display| display.frame.contains(at)) {
         return Ok(());
     }

@@ -117,21 +117,27 @@ impl Reader<'_> {
         // GTK 4.8 may never answer a question about the selections of a label.
         let with_selections = self.toolkit != Toolkit::Gtk4 || facts.interfaces.has(Interface::EditableText);
         let number = |name| app.property::<i32>(self.bus, &id.object, TEXT, name, self.until);
-        let (length, caret, selections) =
-            tokio::join!(number("CharacterCount"), number("CaretOffset"), async {
-                if with_selections { self.selections(app, id).await } else { Ok(Vec::new()) }
-            });
+        let content = |length: usize| async move {
+            let end = i32::try_from(length.min(self.request.text_limit)).unwrap_or(i32::MAX);
+            app.ask_for::<String, _>(self.bus, &id.object, TEXT, "GetText", &(0, end), self.until).await
+        };
+        // GTK 3 takes a place behind the end for the end, so that its texts can be asked for before their length is known.
+        let at_once = self.toolkit == Toolkit::Gtk3;
+        let (length, caret, selections, early) = tokio::join!(
+            number("CharacterCount"),
+            number("CaretOffset"),
+            async { if with_selections { self.selections(app, id).await } else { Ok(Vec::new()) } },
+            async { if at_once { Some(content(usize::MAX).await) } else { None } },
+        );
         let Some(length) = known(length)? else { return Ok(None) };
         let length = usize::try_from(length).unwrap_or(0);
-        let end = i32::try_from(length.min(self.request.text_limit)).unwrap_or(i32::MAX);
-        let content = match end {
-            0 => String::new(),
-            end => {
-                let body = (0, end);
-                let text = app.ask_for(self.bus, &id.object, TEXT, "GetText", &body, self.until).await;
-                let Some(content) = known(text)? else { return Ok(None) };
-                content
-            }
+        let content = match early {
+            _ if length == 0 => String::new(),
+            Some(Ok(early)) if !early.is_empty() => early,
+            _ => match known(content(length).await)? {
+                Some(content) => content,
+                None => return Ok(None),
+            },
         };
         let caret = known(caret)?.and_then(|caret| usize::try_from(caret).ok());
         let text = in_characters(Text { content, length, caret, selections: selections? });

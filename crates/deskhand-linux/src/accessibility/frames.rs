@@ -87,9 +87,10 @@ pub(super) async fn find(bus: &Bus, window: &Window, until: Instant) -> Result<F
             app.meet(bus, until).await;
         }
     });
-    let ((frames, silent), _) = tokio::join!(
-        frames_of(bus, own.iter().map(|(app, _)| app), until),
-        futures_util::future::join_all(meeting)
+    // What an application is comes before its frames: it is asked to announce its changes meanwhile.
+    let (_, (frames, silent)) = tokio::join!(
+        futures_util::future::join_all(meeting),
+        frames_of(bus, own.iter().map(|(app, _)| app), until)
     );
     if let Some(frame) = best(&frames, window, true) {
         return Ok(frame);

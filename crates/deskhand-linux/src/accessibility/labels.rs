@@ -95,19 +95,40 @@ fn is_line(facts: &Facts) -> bool {
     field && !facts.states.has(State::MultiLine)
 }
 
-/// Asks what labels the nameless objects under `root`; nobody where there is none.
-pub(super) async fn complete(bus: &Bus, app: &App, root: &ElementId, until: Instant) -> Result<(), Silence> {
+/// What objects said of their labels.
+pub(super) type Told = HashMap<ElementId, Vec<ElementId>>;
+
+/// Asks the nameless objects under `root` that are known what labels them, but for those that have `told` it.
+pub(super) async fn ask(
+    bus: &Bus,
+    app: &App,
+    root: &ElementId,
+    mut told: Told,
+    until: Instant,
+) -> Result<Told, Silence> {
     if !app.known_toolkit().leaves_labels() {
-        return Ok(());
+        return Ok(told);
     }
-    let asked = app.memory().mirror.unlabelled(root);
-    if asked.is_empty() {
-        return Ok(());
-    }
+    let mut asked = app.memory().mirror.unlabelled(root);
+    asked.retain(|id| !told.contains_key(id));
     let answers = join_all(asked.iter().map(|id| labels_of(bus, app, id, until))).await;
-    let mut labels = HashMap::new();
     for (id, answer) in asked.into_iter().zip(answers) {
-        labels.insert(id, known(answer)?.unwrap_or_default());
+        told.insert(id, known(answer)?.unwrap_or_default());
+    }
+    Ok(told)
+}
+
+/// Finds what labels the nameless objects under `root`, some of which have `told` it; nobody is asked where there is none.
+pub(super) async fn complete(
+    bus: &Bus,
+    app: &App,
+    root: &ElementId,
+    told: Told,
+    until: Instant,
+) -> Result<(), Silence> {
+    let mut labels = ask(bus, app, root, told, until).await?;
+    if labels.is_empty() {
+        return Ok(());
     }
     let around = {
         let mirror = &app.memory().mirror;

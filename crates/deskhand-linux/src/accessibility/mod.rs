@@ -372,7 +372,21 @@ impl Accessibility for AtSpi {
             return Err(found.app.not_responding(what));
         }
         let deepest = async {
-            let Place { space, shift } = self.place(&bus, &found, window, until).await?;
+            // Nearly always the place of a window is what can be told without asking, so its objects are asked meanwhile.
+            let likely = match window.kind {
+                WindowKind::Popup => None,
+                _ => Some(Space::of(found.app.about(&bus, until).await?.toolkit, window, None)),
+            };
+            let (place, deepest) = tokio::join!(self.place(&bus, &found, window, until), async {
+                match likely {
+                    Some(space) => walk::innermost(&bus, &found.root, space, point, until).await,
+                    None => Ok(None),
+                }
+            });
+            let Place { space, shift } = place?;
+            if likely == Some(space) && shift.is_none() {
+                return deepest;
+            }
             if let Some(shift) = shift {
                 let inside = Point::new(point.x.saturating_sub(shift.x), point.y.saturating_sub(shift.y));
                 let deepest = walk::innermost(&bus, &shift.pane, space, inside, until).await?;

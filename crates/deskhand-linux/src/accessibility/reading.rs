@@ -65,9 +65,15 @@ impl Reading<'_> {
             Ok(stamp) => stamp,
             Err(silence) => return Ended { silence: Some(silence), ..Ended::default() },
         };
-        let mut ended = self.walk(app).complete(root).await;
+        // What is known already is asked for its labels together with what is not.
+        let walk = self.walk(app);
+        let told = labels::ask(self.bus, app, root, labels::Told::new(), self.until);
+        let (mut ended, told) = tokio::join!(walk.complete(root), told);
         if ended.silence.is_none() {
-            ended.silence = labels::complete(self.bus, app, root, self.until).await.err();
+            ended.silence = match told {
+                Ok(told) => labels::complete(self.bus, app, root, told, self.until).await.err(),
+                Err(silence) => Some(silence),
+            };
         }
         {
             let mut memory = app.memory();

@@ -20,7 +20,7 @@ use super::extents::Space;
 use super::mirror::Missing;
 use super::naming;
 use super::table;
-use super::wire::{Facts, Interface, InterfaceBits, Names, Reference, StateBits};
+use super::wire::{Facts, Interface, InterfaceBits, Names, Reference, StateBits, role};
 
 /// With more children than this, a container that can tell which cells are visible is read only there.
 const MANY_CHILDREN: i32 = 500;
@@ -212,6 +212,8 @@ impl Walk<'_> {
         let app = self.bus.apps().get(&id.owner);
         let count = match facts.count {
             count if count >= 0 && !facts.states.has(State::ManagesDescendants) => count,
+            // GTK 3 does not say in bulk how long its menus are; they are never long.
+            _ if facts.role == role::MENU => return self.all_children(id).await,
             _ => app.property(self.bus, &id.object, ACCESSIBLE, "ChildCount", self.until).await?,
         };
         if count <= 0 {
@@ -225,6 +227,10 @@ impl Walk<'_> {
             let unread = u64::try_from(count).unwrap_or(0).saturating_sub(children.len() as u64);
             return Ok(Listing { children, unread, facts: Vec::new() });
         }
+        self.all_children(id).await
+    }
+
+    async fn all_children(&self, id: &ElementId) -> Result<Listing, Failure> {
         let children = children_of(self.bus, id, self.until).await?;
         Ok(Listing { children, ..Listing::default() })
     }

@@ -8,6 +8,7 @@ use deskhand_core::desktop::{Modifier, PortError, Stop};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xkb::{ConnectionExt as _, GetStateReply};
+use x11rb::protocol::xproto::ConnectionExt as _;
 use xkeysym::Keysym;
 
 use super::connection::{Link, Trouble};
@@ -123,10 +124,11 @@ impl Input {
         self.names.get_or_insert_with(Names::new)
     }
 
-    /// Whether nobody holds a modifier, which is nearly always so.
-    pub(super) fn no_modifier_is_held(&self) -> Result<bool, Trouble> {
-        let state = self.link.x.xkb_get_state(xkb::core())?.reply()?;
-        Ok(modifiers(state.base_mods) == 0)
+    /// Whether nobody holds a modifier, which is nearly always so, and what each button of the pointer acts as.
+    pub(super) fn modifiers_and_buttons(&self) -> Result<(bool, Vec<u8>), Trouble> {
+        let state = self.link.x.xkb_get_state(xkb::core())?;
+        let buttons = self.link.x.get_pointer_mapping()?;
+        Ok((modifiers(state.reply()?.base_mods) == 0, buttons.reply()?.map))
     }
 
     /// Looks at the keyboard.
@@ -189,11 +191,7 @@ impl Input {
 
     /// Holds `wanted` for an operation of the pointer, and nothing else.
     pub(super) fn hold_modifiers(&mut self, wanted: &[Modifier]) -> Result<Cleared, Trouble> {
-        self.arm()?;
         let mut cleared = Cleared::default();
-        if wanted.is_empty() && self.no_modifier_is_held()? {
-            return Ok(cleared);
-        }
         let survey = self.survey()?;
         let keys = modifier_keys(&survey, wanted)?;
         self.neutralise(&survey, &mut cleared)?;

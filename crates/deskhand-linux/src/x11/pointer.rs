@@ -12,7 +12,7 @@ use x11rb::protocol::xtest::ConnectionExt as _;
 
 use super::connection::{Link, Trouble};
 use super::guard::{Notice, Pressed};
-use super::input::{Input, rest};
+use super::input::{Cleared, Input, rest};
 use super::worker::Pulse;
 
 /// Pause between the clicks of a multiple click. Toolkits take 250 ms (Motif) to 500 ms from press to press; a
@@ -70,23 +70,27 @@ pub(super) fn click(
     click: &Click,
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
-    let button = device_button(&input.link, logical(click.button))?;
-    with_button(input, &click.modifiers, button, |input, pressed| {
+    with_button(input, &click.modifiers, logical(click.button), |input, pressed, button| {
         press_repeatedly(input, pulse, click, pressed, button, stop)
     })
 }
 
-/// Runs `work` while the modifiers are held. It is given what is down while the button is, the button last, for the guard.
+/// Runs `work` while the modifiers are held. It is given what is down while the button is, the button last, for the guard,
+/// and the button of the device that acts as number `logical`.
 fn with_button<T>(
     input: &mut Input,
     modifiers: &[Modifier],
-    button: u8,
-    work: impl FnOnce(&mut Input, &[Pressed]) -> Result<T, Trouble>,
+    logical: u8,
+    work: impl FnOnce(&mut Input, &[Pressed], u8) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
-    let held = input.hold_modifiers(modifiers)?;
+    input.arm()?;
+    let (free, map) = input.modifiers_and_buttons()?;
+    let button = device_button(&map, logical)?;
+    let held =
+        if free && modifiers.is_empty() { Cleared::default() } else { input.hold_modifiers(modifiers)? };
     let mut pressed: Vec<Pressed> = Input::held_by_us(&held).iter().copied().map(Pressed::Key).collect();
     pressed.push(Pressed::Button(button));
-    let result = work(input, &pressed);
+    let result = work(input, &pressed, button);
     let restored = input.restore(held);
     input.guard.tell(&Notice::Released);
     let done = result?;
@@ -95,8 +99,7 @@ fn with_button<T>(
 
 /// Drags, and leaves buttons and modifiers as they were, however it ends.
 pub(super) fn drag(input: &mut Input, pulse: &Pulse, drag: &Drag, stop: &Stop) -> Result<Delivered, Trouble> {
-    let button = device_button(&input.link, logical(drag.button))?;
-    with_button(input, &drag.modifiers, button, |input, pressed| {
+    with_button(input, &drag.modifiers, logical(drag.button), |input, pressed, button| {
         send_motion(&input.link, drag.from)?;
         input.link.sync()?;
         rest(MOVE_STEP, pulse, stop);
@@ -149,17 +152,14 @@ pub(super) fn turn_wheel(
     wheel: &Wheel,
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
-    let button = device_button(
-        &input.link,
-        match wheel.direction {
-            Direction::Up => 4,
-            Direction::Down => 5,
-            Direction::Left => 6,
-            Direction::Right => 7,
-        },
-    )?;
+    let logical = match wheel.direction {
+        Direction::Up => 4,
+        Direction::Down => 5,
+        Direction::Left => 6,
+        Direction::Right => 7,
+    };
     let total = wheel.notches as usize;
-    with_button(input, &wheel.modifiers, button, |input, pressed| {
+    with_button(input, &wheel.modifiers, logical, |input, pressed, button| {
         send_motion(&input.link, wheel.at)?;
         input.link.sync()?;
         for done in 0..total {
@@ -224,10 +224,9 @@ const fn logical(button: Button) -> u8 {
 
 /// The button of the device that acts as number `logical`: a left-handed person has them swapped, one who likes content
 /// to follow the finger has the wheel's.
-fn device_button(link: &Link, logical: u8) -> Result<u8, Trouble> {
-    let map = link.x.get_pointer_mapping()?.reply()?.map;
+fn device_button(map: &[u8], logical: u8) -> Result<u8, PortError> {
     let place = map.iter().position(|&acts_as| acts_as == logical);
     place
         .and_then(|place| u8::try_from(place + 1).ok())
-        .ok_or_else(|| PortError::NotSupported(format!("this pointer has no button {logical}")).into())
+        .ok_or_else(|| PortError::NotSupported(format!("this pointer has no button {logical}")))
 }

@@ -161,6 +161,12 @@ impl FakeDesktop {
         self.tell(id, ChangeKind::Name);
     }
 
+    /// Tells that an element has moved, as each frame of an animation does.
+    pub fn move_element(&self, window: u64, index: usize) {
+        let id = self.lock().window_mut(window).elements[index].node.id.clone();
+        self.tell(id, ChangeKind::Bounds);
+    }
+
     /// Closes a window.
     pub fn close_window(&self, window: u64) {
         self.lock().windows.retain(|other| other.window.id.0 != window);

@@ -18,7 +18,8 @@ const RESOURCE_UNITS: u32 = 65_536;
 ///
 /// X11 has no scale of its own. What toolkits go by is `Xft.dpi`, which holds for the whole desktop.
 pub(in crate::x11) fn displays(link: &Link) -> Result<Vec<Display>, Trouble> {
-    let scale = scale(link)?;
+    let resources = AtomEnum::RESOURCE_MANAGER;
+    let resources = link.x.get_property(false, link.root, resources, AtomEnum::ANY, 0, RESOURCE_UNITS)?;
     let has_randr = link.x.extension_information(randr::X11_EXTENSION_NAME)?.is_some();
     let monitors = if has_randr {
         unless_refused(link.x.randr_get_monitors(link.root, true)?.reply())?.map(|reply| reply.monitors)
@@ -26,6 +27,7 @@ pub(in crate::x11) fn displays(link: &Link) -> Result<Vec<Display>, Trouble> {
         None
     };
     let monitors = monitors.unwrap_or_default();
+    let scale = scale_of(&String::from_utf8_lossy(&resources.reply()?.value));
     let mut names = Vec::with_capacity(monitors.len());
     for monitor in &monitors {
         names.push(link.x.get_atom_name(monitor.name)?);
@@ -49,12 +51,6 @@ pub(in crate::x11) fn displays(link: &Link) -> Result<Vec<Display>, Trouble> {
         displays[0].primary = true;
     }
     Ok(displays)
-}
-
-fn scale(link: &Link) -> Result<f64, Trouble> {
-    let name = AtomEnum::RESOURCE_MANAGER;
-    let reply = link.x.get_property(false, link.root, name, AtomEnum::ANY, 0, RESOURCE_UNITS)?.reply()?;
-    Ok(scale_of(&String::from_utf8_lossy(&reply.value)))
 }
 
 fn scale_of(resources: &str) -> f64 {

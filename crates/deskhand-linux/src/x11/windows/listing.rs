@@ -1,21 +1,16 @@
-//! Reads all top-level windows in a few round trips, whatever their number: all requests of a round are sent
-//! before the first reply is read.
+//! All top-level windows, from what the server says of the root and of everything that is on it.
 
 use std::collections::{HashMap, HashSet};
 
 use deskhand_core::desktop::{Window, WindowId, WindowKind};
 use deskhand_core::geometry::Rect;
-use x11rb::connection::{Connection, RequestConnection as _};
-use x11rb::protocol::res::{self, ConnectionExt as _};
-use x11rb::protocol::shape::{self, ConnectionExt as _};
-use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, MapState, Window as XWindow, WindowClass};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window as XWindow};
 
 use super::frame::{Extents, visible_frame};
-use super::properties::{Properties, PropertyCookies};
+use super::properties::Properties;
+use super::reading::{Known, MAX_NESTING, Place, Roots};
 use crate::x11::connection::{Link, Trouble, unless_refused};
-
-/// A window manager puts so many windows between the root and a client's window at most (frame, wrapper, client).
-const MAX_NESTING: usize = 4;
 
 /// All top-level windows, lowest first, with what only this adapter needs to know of them.
 #[derive(Debug, Default)]
@@ -79,55 +74,45 @@ impl Listing {
     }
 }
 
-/// What is known of one window of the tree before its properties are read.
-#[derive(Clone, Copy)]
-struct Place {
-    override_redirect: bool,
-    viewable: bool,
-    shows_pixels: bool,
-    /// Area in root coordinates, without the border.
-    area: Rect,
-    border: u32,
-}
-
-impl Place {
-    fn outer(&self) -> Rect {
-        visible_frame(self.area, Extents::even(self.border), Extents::default())
-    }
-}
-
 /// Reads the windows.
 pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
     let roots = Roots::read(link)?;
-    let mut places = read_places(link, &roots.children)?;
-    let clients = match &roots.managed {
-        Some(clients) => clients.clone(),
-        None => unmanaged_clients(link, &roots.children, &places)?,
+    let check = roots.ask_manager(link)?;
+    let listed = roots.listed.as_deref().unwrap_or_default();
+    let placed = roots.children.iter().chain(listed.iter().filter(|id| !roots.children.contains(id)));
+    let placed: Vec<XWindow> = placed.copied().collect();
+    let mut known = Known::read(link, &roots.children, &placed, listed)?;
+    let managed = check.is_alive()?;
+    let clients = match &roots.listed {
+        Some(clients) if managed => clients.clone(),
+        _ => {
+            let clients = unmanaged_clients(link, &roots.children, &known.places)?;
+            let inner = clients.iter().copied().filter(|client| !known.places.contains_key(client));
+            let inner: Vec<XWindow> = inner.collect();
+            known.extend(Known::read(link, &roots.children, &inner, &clients)?);
+            clients
+        }
     };
-    let wanted: Vec<XWindow> =
-        clients.iter().copied().filter(|client| !places.contains_key(client)).collect();
-    places.extend(read_places(link, &wanted)?);
-    let tops = read_tops(link, &clients)?;
+    let active = roots.active.filter(|_| managed);
 
-    let carriers: HashSet<XWindow> = tops.values().copied().collect();
-    let known: HashSet<XWindow> = clients.iter().copied().collect();
+    let carriers: HashSet<XWindow> =
+        clients.iter().filter_map(|client| known.tops.get(client)).copied().collect();
+    let own: HashSet<XWindow> = clients.iter().copied().collect();
     let popups: Vec<XWindow> = roots
         .children
         .iter()
         .copied()
-        .filter(|child| !carriers.contains(child) && !known.contains(child))
-        .filter(|child| places.get(child).is_some_and(|place| is_popup(place, roots.area)))
+        .filter(|child| !carriers.contains(child) && !own.contains(child))
+        .filter(|child| known.places.get(child).is_some_and(|place| is_popup(place, roots.area)))
         .collect();
-    let popups = takes_input(link, popups)?;
+    let popups = known.read_popups(link, popups)?;
+    let Known { places, tops, properties, pids } = known;
 
-    let ids: Vec<XWindow> = clients.iter().chain(&popups).copied().collect();
-    let properties = read_properties(link, &ids)?;
-    let pids = read_pids(link, &ids)?;
+    let ids = clients.iter().chain(&popups);
     let mask = link.x.setup().resource_id_mask;
     let host = rustix::system::uname().nodename().to_bytes().to_vec();
 
     let mut windows: Vec<Listed> = ids
-        .iter()
         .filter_map(|&id| {
             let place = places.get(&id)?;
             let properties = properties.get(&id)?;
@@ -135,7 +120,7 @@ pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
             let top_place = places.get(&top).unwrap_or(place);
             let pid = pids.get(&(id & !mask)).copied().or_else(|| properties.local_pid(&host));
             Some(Listed {
-                window: describe(id, place, top_place, known.contains(&id), properties, pid),
+                window: describe(id, place, top_place, own.contains(&id), properties, pid),
                 top,
                 top_area: top_place.outer(),
                 viewable: place.viewable,
@@ -150,19 +135,17 @@ pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
     for (z, listed) in (0..).zip(&mut windows) {
         listed.window.z = z;
     }
-    mark_focused(link, &roots, &mut windows)?;
+    mark_focused(link, active, roots.input_focus, &mut windows)?;
     find_parents(&mut windows, &properties);
     let shown = |child: &XWindow| places.get(child).filter(|place| place.viewable && place.shows_pixels);
     let stack = roots.children.iter().filter_map(|child| Some((*child, shown(child)?.outer()))).collect();
-    Ok(Listing { windows, managed: roots.managed.is_some(), root: roots.area, stack })
+    Ok(Listing { windows, managed: managed && roots.listed.is_some(), root: roots.area, stack })
 }
 
 /// Reads one child of the root that is in no listing, such as an invisible window that only takes input; `None` if
 /// it is gone.
 pub(in crate::x11) fn read_other(link: &Link, id: XWindow) -> Result<Option<Listed>, Trouble> {
-    let places = read_places(link, &[id])?;
-    let properties = read_properties(link, &[id])?;
-    let pids = read_pids(link, &[id])?;
+    let Known { places, properties, pids, .. } = Known::read(link, &[id], &[id], &[id])?;
     let (Some(place), Some(properties)) = (places.get(&id), properties.get(&id)) else { return Ok(None) };
     let client_base = id & !link.x.setup().resource_id_mask;
     let window = describe(id, place, place, false, properties, pids.get(&client_base).copied());
@@ -174,89 +157,6 @@ pub(in crate::x11) fn read_other(link: &Link, id: XWindow) -> Result<Option<List
         passing: properties.passing,
         client_base,
     }))
-}
-
-/// What the root says.
-struct Roots {
-    area: Rect,
-    /// Lowest first.
-    children: Vec<XWindow>,
-    /// The window manager's list; `None` if there is no window manager, or one that keeps no list.
-    managed: Option<Vec<XWindow>>,
-    active: Option<XWindow>,
-    input_focus: XWindow,
-}
-
-impl Roots {
-    fn read(link: &Link) -> Result<Self, Trouble> {
-        let (x, root, atoms) = (&link.x, link.root, &link.atoms);
-        let property = |name| x.get_property(false, root, name, AtomEnum::ANY, 0, u32::MAX / 4);
-        let tree = x.query_tree(root)?;
-        let geometry = x.get_geometry(root)?;
-        let stacking = property(atoms._NET_CLIENT_LIST_STACKING)?;
-        let list = property(atoms._NET_CLIENT_LIST)?;
-        let active = property(atoms._NET_ACTIVE_WINDOW)?;
-        let check = property(atoms._NET_SUPPORTING_WM_CHECK)?;
-        let focus = x.get_input_focus()?;
-
-        let children = tree.reply()?.children;
-        let geometry = geometry.reply()?;
-        let area = Rect::new(0, 0, geometry.width.into(), geometry.height.into());
-        let numbers = |reply: x11rb::protocol::xproto::GetPropertyReply| -> Option<Vec<u32>> {
-            reply.value32().map(Iterator::collect)
-        };
-        let stacking = numbers(stacking.reply()?);
-        let list = stacking.or(numbers(list.reply()?));
-        let active = numbers(active.reply()?).and_then(|ids| ids.first().copied()).filter(|&id| id != 0);
-        let check = numbers(check.reply()?).and_then(|ids| ids.first().copied());
-        let input_focus = focus.reply()?.focus;
-
-        // A window manager that has died leaves its properties on the root, but not its own window.
-        let alive = match check {
-            None => false,
-            Some(window) => {
-                let name = atoms._NET_SUPPORTING_WM_CHECK;
-                let own = x.get_property(false, window, name, AtomEnum::WINDOW, 0, 1)?.reply();
-                unless_refused(own)?.and_then(numbers).is_some_and(|ids| ids.first() == Some(&window))
-            }
-        };
-        let managed = if alive { list } else { None };
-        Ok(Self { area, children, managed, active: active.filter(|_| alive), input_focus })
-    }
-}
-
-fn read_places(link: &Link, ids: &[XWindow]) -> Result<HashMap<XWindow, Place>, Trouble> {
-    let x = &link.x;
-    let mut cookies = Vec::with_capacity(ids.len());
-    for &id in ids {
-        let attributes = x.get_window_attributes(id)?;
-        let geometry = x.get_geometry(id)?;
-        cookies.push((id, attributes, geometry, x.translate_coordinates(id, link.root, 0, 0)?));
-    }
-    let mut places = HashMap::with_capacity(ids.len());
-    for (id, attributes, geometry, origin) in cookies {
-        let attributes = unless_refused(attributes.reply())?;
-        let geometry = unless_refused(geometry.reply())?;
-        let origin = unless_refused(origin.reply())?;
-        let (Some(attributes), Some(geometry), Some(origin)) = (attributes, geometry, origin) else {
-            continue;
-        };
-        let area = Rect::new(
-            origin.dst_x.into(),
-            origin.dst_y.into(),
-            geometry.width.into(),
-            geometry.height.into(),
-        );
-        let place = Place {
-            override_redirect: attributes.override_redirect,
-            viewable: attributes.map_state == MapState::VIEWABLE,
-            shows_pixels: attributes.class == WindowClass::INPUT_OUTPUT,
-            area,
-            border: geometry.border_width.into(),
-        };
-        places.insert(id, place);
-    }
-    Ok(places)
 }
 
 /// Without a window manager's list: the root's children, or what they carry if a window manager of the old kind
@@ -302,88 +202,11 @@ fn unmanaged_clients(
     Ok(clients)
 }
 
-/// The child of the root that carries each client.
-fn read_tops(link: &Link, clients: &[XWindow]) -> Result<HashMap<XWindow, XWindow>, Trouble> {
-    let mut tops = HashMap::with_capacity(clients.len());
-    let mut climbing: Vec<(XWindow, XWindow)> = clients.iter().map(|&client| (client, client)).collect();
-    for _ in 0..=MAX_NESTING {
-        let mut cookies = Vec::with_capacity(climbing.len());
-        for (client, at) in climbing.drain(..) {
-            cookies.push((client, at, link.x.query_tree(at)?));
-        }
-        for (client, at, tree) in cookies {
-            match unless_refused(tree.reply())? {
-                Some(tree) if tree.parent == link.root => {
-                    tops.insert(client, at);
-                }
-                Some(tree) => climbing.push((client, tree.parent)),
-                None => {}
-            }
-        }
-        if climbing.is_empty() {
-            break;
-        }
-    }
-    Ok(tops)
-}
-
 /// What is no client and no frame is placed past the window manager, or is the window manager's own (a menu).
 /// Helpers that clients keep off the screen or one pixel small are nothing that a person sees.
 fn is_popup(place: &Place, desktop: Rect) -> bool {
     let visible = place.area.intersection(&desktop);
     place.viewable && place.shows_pixels && visible.is_some_and(|part| part.width > 1 && part.height > 1)
-}
-
-/// Leaves out what lets every click through: overlays that show something and are no part of any application.
-fn takes_input(link: &Link, popups: Vec<XWindow>) -> Result<Vec<XWindow>, Trouble> {
-    if link.x.extension_information(shape::X11_EXTENSION_NAME)?.is_none() {
-        return Ok(popups);
-    }
-    let mut cookies = Vec::with_capacity(popups.len());
-    for id in popups {
-        cookies.push((id, link.x.shape_get_rectangles(id, shape::SK::INPUT)?));
-    }
-    let mut kept = Vec::with_capacity(cookies.len());
-    for (id, cookie) in cookies {
-        if unless_refused(cookie.reply())?.is_some_and(|shape| !shape.rectangles.is_empty()) {
-            kept.push(id);
-        }
-    }
-    Ok(kept)
-}
-
-fn read_properties(link: &Link, ids: &[XWindow]) -> Result<HashMap<XWindow, Properties>, Trouble> {
-    let mut cookies = Vec::with_capacity(ids.len());
-    for &id in ids {
-        cookies.push((id, PropertyCookies::ask(link, id)?));
-    }
-    let mut properties = HashMap::with_capacity(ids.len());
-    for (id, cookie) in cookies {
-        if let Some(found) = cookie.read(&link.atoms)? {
-            properties.insert(id, found);
-        }
-    }
-    Ok(properties)
-}
-
-/// Process ids by client, as the server itself knows them from the sockets.
-fn read_pids(link: &Link, ids: &[XWindow]) -> Result<HashMap<u32, u32>, Trouble> {
-    if link.x.extension_information(res::X11_EXTENSION_NAME)?.is_none() {
-        return Ok(HashMap::new());
-    }
-    let mask = link.x.setup().resource_id_mask;
-    let clients: HashSet<u32> = ids.iter().map(|id| id & !mask).collect();
-    let specs: Vec<res::ClientIdSpec> = clients
-        .into_iter()
-        .map(|client| res::ClientIdSpec { client, mask: res::ClientIdMask::LOCAL_CLIENT_PID })
-        .collect();
-    let reply = unless_refused(link.x.res_query_client_ids(&specs)?.reply())?;
-    Ok(reply
-        .into_iter()
-        .flat_map(|reply| reply.ids)
-        .filter_map(|id| Some((id.spec.client & !mask, *id.value.first()?)))
-        .filter(|&(_, pid)| pid != 0)
-        .collect())
 }
 
 fn describe(
@@ -432,16 +255,21 @@ fn process_name(pid: u32) -> Option<String> {
 }
 
 /// The window manager's word counts, unless the server's own focus is in a window that it does not manage.
-fn mark_focused(link: &Link, roots: &Roots, windows: &mut [Listed]) -> Result<(), Trouble> {
+fn mark_focused(
+    link: &Link,
+    active: Option<XWindow>,
+    input_focus: XWindow,
+    windows: &mut [Listed],
+) -> Result<(), Trouble> {
     let carrier = |windows: &[Listed], id: XWindow| {
         windows.iter().position(|listed| listed.window.id.0 == u64::from(id) || listed.top == id)
     };
-    let mut focused = carrier(windows, roots.input_focus)
-        .filter(|&at| roots.active.is_none() || windows[at].window.kind == WindowKind::Popup)
-        .or_else(|| roots.active.and_then(|active| carrier(windows, active)));
-    if focused.is_none() && roots.active.is_none() {
+    let mut focused = carrier(windows, input_focus)
+        .filter(|&at| active.is_none() || windows[at].window.kind == WindowKind::Popup)
+        .or_else(|| active.and_then(|active| carrier(windows, active)));
+    if focused.is_none() && active.is_none() {
         // The focus may be deep inside of a window. 0 and 1 mean nowhere and wherever the pointer is.
-        let mut at = roots.input_focus;
+        let mut at = input_focus;
         for _ in 0..MAX_NESTING {
             if at <= 1 || at == link.root {
                 break;

@@ -9,4 +9,5 @@ pub(super) mod frame;
 pub(super) mod hit;
 pub(super) mod listing;
 mod properties;
+mod reading;
 pub(super) mod startup;
