@@ -270,6 +270,20 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
+    /// Says at which element the action is aimed, where that was told only after the observer had begun.
+    pub(crate) fn aim_at(&mut self, context: &Context, element: ElementId, wants_focus: bool) {
+        let activity = context.activity();
+        if self.owner.as_ref() != Some(&element.owner) {
+            // An application may show what another one publishes.
+            self.owner = Some(Arc::clone(&element.owner));
+            self.open = activity.is_open(&element.owner);
+            self._acting = Some(activity.acting(&element.owner));
+        }
+        self.aimed_before = activity.aim(&element);
+        self.element = Some(element);
+        self.wants_focus = wants_focus;
+    }
+
     /// The same for a drag among `elements`. Pressing selects and focuses, and what is dragged is carried in a window of its
     /// own, whether or not anything takes it: so only content is evidence.
     pub(crate) fn of_drag(self, elements: HashSet<ElementId>) -> Self {

@@ -293,6 +293,12 @@ pub trait Accessibility: Send + Sync {
     /// `AppNotResponding`, `Unavailable`.
     async fn element_at(&self, window: &Window, point: Point) -> Result<Option<ElementId>, PortError>;
 
+    /// The application of `window`, by the name that elements have of their owner; `None` if it is not to be found.
+    ///
+    /// # Errors
+    /// `AppNotResponding`, `Unavailable`.
+    async fn owner(&self, window: &Window) -> Result<Option<Arc<str>>, PortError>;
+
     /// Performs action number `index`. The answer is the toolkit's claim. An application that opens a modal dialogue
     /// may not answer before it is closed: if it still answers otherwise, the action counts as performed.
     ///

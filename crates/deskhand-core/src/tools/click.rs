@@ -1,5 +1,7 @@
 //! `click` and its aliases.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -333,43 +335,59 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
     if arguments.delivery == Some(Delivery::Background) {
         return click_place_in_background(context, arguments, window, at).await;
     }
-    let (under, element, windows) = match window {
-        Some(window) => {
-            // What lies there is asked meanwhile, which takes as long.
-            let reach = async {
-                raise(context, &window, in_popup || !window.frame.contains(at)).await?;
-                target::require_uncovered(context, &window, at, Reach::Popup).await?;
-                Ok::<_, Error>(WindowsBefore::look(context).await)
-            };
-            let (reached, element) = tokio::join!(reach, element_under(context, &window, at));
-            (Some(window), element, reached?)
+    let hit = match &window {
+        Some(_) => None,
+        None => context.desktop().windows.hit_test(at).await?.window,
+    };
+    let ready = async {
+        if let Some(window) = &window {
+            raise(context, window, in_popup || !window.frame.contains(at)).await?;
+            target::require_uncovered(context, window, at, Reach::Popup).await?;
         }
-        None => {
-            let under = context.desktop().windows.hit_test(at).await?.window;
-            let element = match &under {
-                Some(window) => element_under(context, window, at).await,
-                None => None,
-            };
-            (under, element, WindowsBefore::look(context).await)
+        Ok::<_, Error>(WindowsBefore::look(context).await)
+    };
+    let under = window.as_ref().or(hit.as_ref());
+    let owner = async { owner_of(context, under?).await };
+    // What lies there is evidence only, so no press waits for it: it is asked first and has until the release to be told.
+    let mut element = pin!(async { element_under(context, under?, at).await });
+    let mut told = None;
+    let (owner, windows) = {
+        let mut ready = pin!(async { tokio::join!(owner, ready) });
+        loop {
+            tokio::select! {
+                biased;
+                (owner, windows) = &mut ready => break (owner, windows?),
+                node = &mut element, if told.is_none() => told = Some(node),
+            }
         }
     };
-    let wants_focus = element.as_ref().is_some_and(|node| only_focuses(&node.role));
+    let target = Target { owner: owner.as_ref(), element: None, window: under, wants_focus: false };
+    let mut observer = Observer::start_among(context, target, windows).await;
+    let click = arguments.at(at);
+    let (delivered, element) = tokio::join!(context.desktop().pointer.click(&click, context.stop()), async {
+        match told {
+            Some(node) => node,
+            None => element.await,
+        }
+    });
+    context.delivered(delivered?, "clicks")?;
     let expectation = element.as_ref().map_or(Expectation::Possible, expected_of);
-    let element = element.map(|node| node.id);
-    let target = Target {
-        owner: element.as_ref().map(|element| &element.owner),
-        element: element.as_ref(),
-        window: under.as_ref(),
-        wants_focus,
-    };
-    let observer = Observer::start_among(context, target, windows).await;
-    let delivered = context.desktop().pointer.click(&arguments.at(at), context.stop()).await?;
-    context.delivered(delivered, "clicks")?;
-    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window: under, expectation })
+    if let Some(node) = element {
+        let wants_focus = only_focuses(&node.role);
+        observer.aim_at(context, node.id, wants_focus);
+    }
+    let window = under.cloned();
+    Ok(Done { route: Route::Pointer, point: Some(at), observer, element: None, window, expectation })
 }
 
-/// How long a click at a point may be delayed by asking what lies there: it is wanted as evidence only.
+/// How long is waited to be told what lies at a point: it is wanted as evidence only.
 const UNDER_WAIT: Duration = Duration::from_millis(100);
+
+/// The application of a window, if it is found soon.
+async fn owner_of(context: &Context, window: &Window) -> Option<Arc<str>> {
+    let asked = context.desktop().accessibility.owner(window);
+    tokio::time::timeout(UNDER_WAIT, asked).await.ok()?.ok()?
+}
 
 /// The element at a point, if its application tells soon.
 pub(super) async fn element_under(context: &Context, window: &Window, at: Point) -> Option<Node> {

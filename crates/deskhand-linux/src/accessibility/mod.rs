@@ -399,6 +399,15 @@ impl Accessibility for AtSpi {
         deepest.await.map_err(|failure| found.app.port_error(&failure, what))
     }
 
+    async fn owner(&self, window: &Window) -> Result<Option<Arc<str>>, PortError> {
+        let bus = self.bus().await?;
+        match self.found(&bus, window, Instant::now() + app::ROUND_TRIP).await {
+            Ok(found) => Ok(Some(Arc::clone(&found.app.owner))),
+            Err(NotFound::Silent(app, _)) => Err(app.not_responding("the application of a window")),
+            Err(_) => Ok(None),
+        }
+    }
+
     async fn do_action(&self, element: &ElementId, index: u32) -> Result<bool, PortError> {
         let (bus, app) = self.target(element).await?;
         let index = i32::try_from(index)

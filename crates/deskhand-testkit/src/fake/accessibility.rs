@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -203,6 +204,13 @@ impl Accessibility for FakeDesktop {
         Ok(found
             .and_then(|window| window.elements.iter().rev().find(at))
             .map(|element| element.node.id.clone()))
+    }
+
+    async fn owner(&self, window: &Window) -> Result<Option<Arc<str>>, PortError> {
+        let state = self.lock();
+        let found = state.windows.iter().find(|other| other.window.id == window.id);
+        let element = found.and_then(|window| window.elements.first());
+        Ok(element.map(|element| Arc::clone(&element.node.id.owner)))
     }
 
     async fn do_action(&self, element: &ElementId, _: u32) -> Result<bool, PortError> {

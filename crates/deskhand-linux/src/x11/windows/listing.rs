@@ -82,7 +82,7 @@ pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
     let placed = roots.children.iter().chain(listed.iter().filter(|id| !roots.children.contains(id)));
     let placed: Vec<XWindow> = placed.copied().collect();
     let mut known = Known::read(link, &roots.children, &placed, listed)?;
-    let managed = check.is_alive()?;
+    let managed = check.confirm()?;
     let clients = match &roots.listed {
         Some(clients) if managed => clients.clone(),
         _ => {

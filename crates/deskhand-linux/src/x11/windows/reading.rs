@@ -90,7 +90,7 @@ impl Roots {
 }
 
 impl ManagerCheck<'_> {
-    pub(super) fn is_alive(self) -> Result<bool, Trouble> {
+    pub(super) fn confirm(self) -> Result<bool, Trouble> {
         let Some((window, own)) = self.0 else { return Ok(false) };
         Ok(unless_refused(own.reply())?.and_then(|reply| first(&reply)) == Some(window))
     }
