@@ -41,6 +41,11 @@ macro_rules! codes {
                 match self { $(Code::$variant => $name),+ }
             }
 
+            /// The code that is spelled so.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.name() == name)
+            }
+
             /// What was lost with it.
             pub const fn recovery(self) -> Recovery {
                 match self { $(Code::$variant => Recovery::$recovery),+ }
@@ -59,6 +64,8 @@ codes! {
     InvalidArgument "invalid_argument" Request,
     /// No tool has that name.
     UnknownTool "unknown_tool" Request,
+    /// The service knows no such method.
+    UnknownMethod "unknown_method" Request,
     /// The call's deadline passed; the message says how far it got.
     Timeout "timeout" Request,
     /// The call was cancelled.

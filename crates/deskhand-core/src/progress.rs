@@ -35,6 +35,11 @@ impl ProgressSink {
     pub fn new(report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self(Arc::new(report))
     }
+
+    /// Hands a report on.
+    pub fn report(&self, progress: Progress) {
+        (self.0)(progress);
+    }
 }
 
 impl std::fmt::Debug for ProgressSink {
@@ -97,7 +102,7 @@ impl Reporter {
         if progress.done > last.done {
             last.done = progress.done;
             // Under the lock, so that two reports cannot pass each other.
-            (self.sink.0)(progress);
+            self.sink.report(progress);
         }
     }
 

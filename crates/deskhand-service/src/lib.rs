@@ -5,12 +5,16 @@
 #![deny(unsafe_code)]
 
 pub mod build;
+pub mod client;
 pub mod desktop;
 pub mod election;
 pub mod folder;
 pub mod holder;
 pub mod launch;
+mod lines;
 mod lock;
 mod process;
 pub mod rule;
+pub mod server;
 pub mod starting;
+pub mod wire;

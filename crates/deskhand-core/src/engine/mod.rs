@@ -27,6 +27,7 @@ use crate::desktop::{Desktop, Stop};
 use crate::driver::{Driver, Profile, ToolListing};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
+use crate::limits::Limits;
 use crate::queue::DesktopQueue;
 use crate::session::{IDLE_END, Lease, SessionInfo, Sessions};
 use crate::settings::{GlobalSettings, Settings};
@@ -93,6 +94,11 @@ impl Engine {
         self.shared.sessions.list()
     }
 
+    /// Ends a session, as [`Driver::end_session`] does. Whether there was one.
+    pub async fn close_session(&self, id: &SessionId) -> bool {
+        self.shared.sessions.end(id).await
+    }
+
     /// Ends all sessions, each as [`Driver::end_session`] does, side by side.
     pub async fn end_sessions(&self) {
         self.shared.sessions.end_all().await;
@@ -101,6 +107,16 @@ impl Engine {
     /// How many named sessions there are, those included that are being cleaned up; tells when that changes.
     pub fn named_sessions(&self) -> watch::Receiver<usize> {
         self.shared.sessions.named()
+    }
+
+    /// What it and its owner allow clients.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.host.limits
+    }
+
+    /// How many steps wait for their turn on the desktop.
+    pub fn waiting(&self) -> usize {
+        self.shared.queue.waiting()
     }
 
     /// Cancelled when the engine has failed: an operation of its own could not be stopped. It refuses all calls then

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use deskhand_core::call::{Answer, Call, Image};
-use deskhand_core::{Code, Error, Outcome};
+use deskhand_core::{Code, Error, Outcome, SessionId};
 use deskhand_linux::private::PrivateOptions;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::CallArgs;
 use crate::lifecycle;
+use crate::service::{Greeting, Place};
 use crate::wiring::Wiring;
 
 pub(crate) fn run(arguments: CallArgs) -> io::Result<ExitCode> {
@@ -19,8 +20,7 @@ pub(crate) fn run(arguments: CallArgs) -> io::Result<ExitCode> {
         Ok(object) => object,
         Err(reason) => return Ok(super::fail(super::USAGE, reason)),
     };
-    let private = arguments.private.map(|size| PrivateOptions { size, keep_home: arguments.keep_home });
-    let outcome = super::runtime()?.block_on(call(arguments.tool, object, private))?;
+    let outcome = super::runtime()?.block_on(call(&arguments, object))?;
     match outcome {
         Ok(answer) => show(&answer, arguments.json, arguments.out.as_deref()),
         Err(error) => {
@@ -33,15 +33,32 @@ pub(crate) fn run(arguments: CallArgs) -> io::Result<ExitCode> {
     }
 }
 
-async fn call(
-    tool: String,
-    arguments: Map<String, Value>,
-    private: Option<PrivateOptions>,
-) -> io::Result<Outcome> {
+async fn call(arguments: &CallArgs, object: Map<String, Value>) -> io::Result<Outcome> {
     let cancel = CancellationToken::new();
     lifecycle::on_signal(&cancel)?;
+    let session = arguments.session.as_deref().map(SessionId::new);
+    let call = Call { tool: arguments.tool.clone(), arguments: object, session, cancel, ..Call::default() };
+    if let Some(size) = arguments.private {
+        return here(call, Some(PrivateOptions { size, keep_home: arguments.keep_home })).await;
+    }
+    let place = match Place::find(&arguments.service) {
+        Ok(place) => place,
+        Err(error) => return Ok(Err(error)),
+    };
+    // Without a desktop there is nothing to own: whatever needs one says so.
+    if call.session.is_none() && place.is_nowhere() {
+        return here(call, None).await;
+    }
+    match place.connect_or_launch(Greeting::default()).await {
+        Ok((client, _)) => Ok(client.submit(call).await),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+/// Runs the call on an engine of its own.
+async fn here(call: Call, private: Option<PrivateOptions>) -> io::Result<Outcome> {
     let wiring = Wiring::new(private)?;
-    let outcome = wiring.engine.invoke(Call { tool, arguments, cancel, ..Call::default() }).await;
+    let outcome = wiring.engine.invoke(call).await;
     wiring.shutdown().await;
     Ok(outcome)
 }

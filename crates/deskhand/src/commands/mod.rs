@@ -2,17 +2,24 @@
 
 mod call;
 mod completions;
+mod config;
+mod connect;
 mod desktop;
 mod doctor;
 mod man;
 mod mcp;
 mod mcp_config;
+mod serve;
+mod sessions;
+mod status;
+mod stop;
 mod tools;
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use deskhand_core::Error;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{Command, DesktopCommand};
@@ -20,9 +27,26 @@ use crate::cli::{Command, DesktopCommand};
 /// The command line was wrong, as clap has it.
 const USAGE: u8 = 2;
 
+/// No service runs, where one is asked about.
+const NO_SERVICE: u8 = 3;
+
 pub(crate) fn run(command: Command) -> ExitCode {
     let result = match command {
-        Command::Mcp { desktop, profile } => mcp::run(desktop.private(), profile.into()),
+        Command::Mcp { desktop, profile, service, no_daemon_relaunch, daemon_lifetime, on_service_loss } => {
+            let arrangement = mcp::Arrangement {
+                service,
+                no_daemon_relaunch,
+                lifetime: daemon_lifetime,
+                on_loss: on_service_loss,
+            };
+            mcp::run(desktop.private(), profile.into(), arrangement)
+        }
+        Command::Serve { desktop, socket, managed } => serve::run(desktop.private(), socket, managed),
+        Command::Connect { service } => connect::run(&service),
+        Command::Status { service, json } => status::run(&service, json),
+        Command::Stop { service, json } => stop::run(&service, json),
+        Command::Sessions { service, json, command } => sessions::run(&service, json, command),
+        Command::Config { service, json, command } => config::run(&service, json, &command),
         Command::Call(arguments) => call::run(arguments),
         Command::Tools { name, json, profile, markdown } => {
             tools::run(name.as_deref(), json, profile.into(), markdown)
@@ -45,6 +69,14 @@ pub(crate) fn run(command: Command) -> ExitCode {
 fn fail(code: u8, reason: impl Display) -> ExitCode {
     eprintln!("deskhand: {reason}");
     ExitCode::from(code)
+}
+
+/// An error of the engine or of the service, with its code.
+fn fail_with(error: &Error, json: bool) -> io::Result<ExitCode> {
+    if json {
+        print_json(&error.to_json())?;
+    }
+    Ok(fail(1, format_args!("{}: {}", error.code, error.message)))
 }
 
 /// One thread is enough, starts at once and costs nothing while idle.

@@ -7,12 +7,29 @@ mod descriptor;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use client::Client;
+
+/// Resolves when the process `pid` has ended. It is that process even if it ends before the future is polled.
+pub(crate) fn end_of(pid: u32) -> impl Future<Output = ()> {
+    let pidfd = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+        // A pidfd is readable once its process has ended.
+        .and_then(|pidfd| descriptor::watched(pidfd, Interest::READABLE).ok());
+    async move {
+        // What cannot be watched is not there any more.
+        if let Some(pidfd) = pidfd {
+            let _ = pidfd.readable().await;
+        }
+    }
+}
 
 /// Cancels `shutdown` when one of them happens. (The end of the input is seen by who reads it.)
 ///

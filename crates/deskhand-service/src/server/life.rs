@@ -1,0 +1,157 @@
+//! How long a service lives.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::holder::Lifetime;
+
+/// How long a managed service waits for its first client, which started it and is about to connect.
+const FIRST_CLIENT: Duration = Duration::from_secs(10);
+
+/// Who keeps a service alive.
+#[derive(Debug)]
+pub(super) struct Life {
+    state: watch::Sender<State>,
+    began: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    lifetime: Lifetime,
+    /// Connections, and those that have closed and are being cleaned up.
+    connections: usize,
+    /// Whether there has ever been one.
+    served: bool,
+}
+
+impl Life {
+    pub(super) fn new(lifetime: Lifetime) -> Self {
+        Self {
+            state: watch::Sender::new(State { lifetime, connections: 0, served: false }),
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) fn lifetime(&self) -> Lifetime {
+        self.state.borrow().lifetime
+    }
+
+    /// From now on it lives until it is stopped. Whether that is news.
+    pub(super) fn make_persistent(&self) -> bool {
+        let mut was_managed = false;
+        self.state.send_if_modified(|state| {
+            was_managed = state.lifetime == Lifetime::Managed;
+            state.lifetime = Lifetime::Persistent;
+            was_managed
+        });
+        was_managed
+    }
+
+    /// Resolves once the service is persistent.
+    pub(super) async fn persistent(&self) {
+        let mut state = self.state.subscribe();
+        // The sender is our own.
+        let _ = state.wait_for(|state| state.lifetime == Lifetime::Persistent).await;
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.state.borrow().connections
+    }
+
+    pub(super) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Counts a connection in, until its guard is dropped, which is after its clean-up.
+    pub(super) fn connected(self: &std::sync::Arc<Self>) -> Connected {
+        self.state.send_modify(|state| {
+            state.connections += 1;
+            state.served = true;
+        });
+        Connected(std::sync::Arc::clone(self))
+    }
+
+    /// Resolves when nobody keeps a managed service alive. `sessions`: how many live that need no connection.
+    pub(super) async fn over(&self, mut sessions: watch::Receiver<usize>) {
+        let mut state = self.state.subscribe();
+        let first = self.began + FIRST_CLIENT;
+        loop {
+            let now = *state.borrow_and_update();
+            let kept = *sessions.borrow_and_update();
+            let idle = now.lifetime == Lifetime::Managed && now.connections == 0 && kept == 0;
+            if idle && (now.served || Instant::now() >= first) {
+                return;
+            }
+            tokio::select! {
+                // Neither sender goes before the service does.
+                _ = state.changed() => {}
+                changed = sessions.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+                () = tokio::time::sleep_until(first), if idle => {}
+            }
+        }
+    }
+}
+
+/// A connection that keeps a managed service alive.
+#[derive(Debug)]
+pub(super) struct Connected(std::sync::Arc<Life>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.state.send_modify(|state| state.connections -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn life(lifetime: Lifetime) -> (Arc<Life>, watch::Sender<usize>) {
+        (Arc::new(Life::new(lifetime)), watch::Sender::new(0))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_managed_service_waits_for_its_first_client_and_then_for_the_last() {
+        let (life, sessions) = life(Lifetime::Managed);
+        let over = tokio::spawn({
+            let (life, sessions) = (Arc::clone(&life), sessions.subscribe());
+            async move { life.over(sessions).await }
+        });
+        tokio::time::sleep(FIRST_CLIENT / 2).await;
+        let (first, second) = (life.connected(), life.connected());
+        tokio::time::sleep(2 * FIRST_CLIENT).await;
+        drop(first);
+        tokio::time::sleep(FIRST_CLIENT).await;
+        assert!(!over.is_finished());
+        sessions.send_replace(1);
+        drop(second);
+        tokio::time::sleep(FIRST_CLIENT).await;
+        assert!(!over.is_finished(), "a named session waits for its idle end");
+        sessions.send_replace(0);
+        over.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_nobody_comes_to_ends() {
+        let (life, sessions) = life(Lifetime::Managed);
+        let start = Instant::now();
+        life.over(sessions.subscribe()).await;
+        assert_eq!(start.elapsed().as_secs(), FIRST_CLIENT.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_persistent_one_stays() {
+        let (life, sessions) = life(Lifetime::Managed);
+        drop(life.connected());
+        assert!(life.make_persistent() && !life.make_persistent());
+        assert!(life.over(sessions.subscribe()).now_or_never().is_none());
+    }
+}

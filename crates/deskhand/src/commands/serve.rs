@@ -1,0 +1,103 @@
+//! `deskhand serve`: owns the desktop and shares it.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use deskhand_core::Error;
+use deskhand_linux::private::PrivateOptions;
+use deskhand_service::election::{Candidate, Elected};
+use deskhand_service::holder::{Holder, Lifetime, Role};
+use deskhand_service::server::{self, Ended};
+use deskhand_service::starting::{self, Outcome, PATIENCE};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::fail_with;
+use crate::cli::ServiceArgs;
+use crate::lifecycle;
+use crate::service::{self, Greeting, Place};
+use crate::wiring::{VERSION, Wiring};
+
+pub(crate) fn run(
+    private: Option<PrivateOptions>,
+    socket: Option<PathBuf>,
+    managed: bool,
+) -> io::Result<ExitCode> {
+    let runtime = super::runtime()?;
+    let code = runtime.block_on(serve(private, socket, managed));
+    // Threads may still wait for a display server that does not answer.
+    runtime.shutdown_background();
+    code
+}
+
+async fn serve(
+    private: Option<PrivateOptions>,
+    socket: Option<PathBuf>,
+    managed: bool,
+) -> io::Result<ExitCode> {
+    let stop = CancellationToken::new();
+    lifecycle::on_signal(&stop)?;
+    let lifetime = if managed { Lifetime::Managed } else { Lifetime::Persistent };
+    let candidate = Place::find(&ServiceArgs { socket, desktop: None })
+        .and_then(|place| place.service(private.is_some(), lifetime));
+    let candidate = match candidate {
+        Ok(candidate) => candidate,
+        Err(error) => return fail_with(&error, false),
+    };
+    let elected = match become_owner(&candidate, lifetime).await {
+        Ok(Ok(elected)) => elected,
+        Ok(Err(news)) => {
+            super::print(&news)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => return fail_with(&error, false),
+    };
+    own(elected, private, stop).await
+}
+
+/// The right to own the desktop, or what became of it if the service is there already.
+async fn become_owner(candidate: &Candidate, lifetime: Lifetime) -> Result<Result<Elected, String>, Error> {
+    let deadline = Instant::now() + PATIENCE;
+    let greeting = Greeting { lease: None, persistent: lifetime == Lifetime::Persistent };
+    let connect = |holder: Holder| {
+        let (greeting, digest) = (greeting.clone(), candidate.build.digest.clone());
+        async move { service::greet(&holder, digest, greeting).await }
+    };
+    match starting::connect_or_elect(candidate, deadline, connect).await {
+        Ok(Outcome::Elected(elected)) => Ok(Ok(elected)),
+        Ok(Outcome::Connected(_, holder)) => match holder.role {
+            // Launched at the same moment as another one, which is the service now.
+            _ if lifetime == Lifetime::Managed => Ok(Err(format!("{holder} runs already"))),
+            Role::Service { lifetime: Lifetime::Managed, .. } => {
+                Ok(Err(format!("{holder} ran already and is persistent from now on")))
+            }
+            _ => {
+                let message = format!("{holder} runs already; `deskhand stop` ends it");
+                Err(Error::new(deskhand_core::Code::DesktopInUse, message))
+            }
+        },
+        Err(error) => Err(Error::new(error.code(), error.to_string())),
+    }
+}
+
+/// Serves until the end. The desktop is ours until the process has ended.
+async fn own(
+    elected: Elected,
+    private: Option<PrivateOptions>,
+    stop: CancellationToken,
+) -> io::Result<ExitCode> {
+    let wiring = Wiring::new(private)?;
+    let owner = elected.holder().to_string();
+    tracing::info!(%owner, version = VERSION, "the service begins");
+    let (ended, elected) = server::serve(elected, wiring.engine.clone(), wiring.lost(), stop).await?;
+    wiring.shutdown().await;
+    let code = match ended {
+        Ended::Stopped | Ended::Unused => ExitCode::SUCCESS,
+        Ended::Failed => super::fail(1, "an operation could not be stopped (process_failed)"),
+        Ended::DesktopLost(why) => super::fail(1, format_args!("desktop_lost: {why}")),
+    };
+    // Locks are let go by the end of the process, after everything else.
+    std::mem::forget(elected);
+    Ok(code)
+}

@@ -1,0 +1,94 @@
+//! `deskhand status`: whether a service runs, and who uses it.
+
+use std::fmt::Write;
+use std::io;
+use std::process::ExitCode;
+
+use deskhand_service::wire::{self, SessionReport, StatusReport};
+use serde_json::json;
+
+use super::{NO_SERVICE, fail_with};
+use crate::cli::ServiceArgs;
+use crate::service::Place;
+
+pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
+    let report = super::runtime()?.block_on(async {
+        let Some(client) = Place::find(service)?.connect().await? else { return Ok(None) };
+        client.request::<wire::Status>(None, wire::Empty {}).await.map(Some)
+    });
+    match report {
+        Err(error) => fail_with(&error, json),
+        Ok(None) => {
+            if json {
+                super::print_json(&json!({"running": false}))?;
+            } else {
+                super::print("no service runs here")?;
+            }
+            Ok(ExitCode::from(NO_SERVICE))
+        }
+        Ok(Some(report)) => {
+            if json {
+                let mut value = serde_json::to_value(&report)?;
+                value["running"] = true.into();
+                super::print_json(&value)?;
+            } else {
+                super::print(&text(&report))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn text(report: &StatusReport) -> String {
+    let StatusReport { version, pid, desktop, socket, lifetime, age_ms, connections, waiting, .. } = report;
+    let build = report.build.get(..12).unwrap_or(&report.build);
+    let mut text = format!(
+        "deskhand {version} (build {build}) owns {desktop}\nprocess     {pid}, {lifetime}, for {}\nprogram     {}\n\
+         socket      {socket}\nconnections {connections}\nwaiting     {waiting}\n",
+        duration(*age_ms),
+        report.path,
+    );
+    text.push_str(&sessions(&report.sessions));
+    text
+}
+
+/// A line for each session.
+pub(super) fn sessions(sessions: &[SessionReport]) -> String {
+    if sessions.is_empty() {
+        return "no sessions\n".to_owned();
+    }
+    let mut text = String::from("sessions\n");
+    for session in sessions {
+        let label = session.label.as_deref().map(|label| format!(" ({label})")).unwrap_or_default();
+        let life = if session.leased { "connected" } else { "waits for its idle end" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {}{label}: {life}, for {}, idle for {}, {} calls under way",
+            session.session,
+            duration(session.age_ms),
+            duration(session.idle_ms),
+            session.calls.len(),
+        );
+    }
+    text
+}
+
+/// As a person says it, without fractions.
+fn duration(ms: u64) -> String {
+    match ms / 1000 {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_said_roughly() {
+        assert_eq!([duration(999), duration(61_000), duration(7_260_000)], ["0 s", "1 min", "2 h 1 min"]);
+    }
+}

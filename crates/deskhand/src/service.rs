@@ -1,0 +1,271 @@
+//! The way from a command to the service of a desktop.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use deskhand_core::{Code, Error, SessionId};
+use deskhand_service::build::Build;
+use deskhand_service::client::{Client, Connect};
+use deskhand_service::desktop::{DesktopName, DesktopNames};
+use deskhand_service::election::Candidate;
+use deskhand_service::folder::{Folder, FolderError, FolderFacts};
+use deskhand_service::holder::{Holder, Lifetime};
+use deskhand_service::launch::{self, Launch};
+use deskhand_service::rule::{self, Choice, ChoiceFacts, NoChoice};
+use deskhand_service::starting::{self, PATIENCE};
+use deskhand_service::wire;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::net::UnixStream;
+use tokio::time::Instant;
+
+use crate::cli::ServiceArgs;
+use crate::wiring::VERSION;
+
+/// The name of a private desktop that a service shares, unless it has a socket of its own.
+const SHARED: &str = "shared";
+
+/// Where the services of this user are, and which of them is meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    facts: FolderFacts,
+    choice: ChoiceFacts,
+    variables: BTreeMap<OsString, OsString>,
+}
+
+/// What to say to a service that is connected to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Greeting {
+    /// The session whose life the connection is.
+    pub(crate) lease: Option<SessionId>,
+    /// Whether the service is to stay.
+    pub(crate) persistent: bool,
+}
+
+impl Place {
+    /// Gathers what the environment and the command line say.
+    pub(crate) fn find(arguments: &ServiceArgs) -> Result<Self, Error> {
+        let variables: BTreeMap<_, _> = std::env::vars_os().collect();
+        let text = |name: &str| variables.get(&OsString::from(name)).and_then(|value| value.to_str());
+        let facts = FolderFacts::gather(variables.get(&OsString::from("XDG_RUNTIME_DIR")).cloned());
+        let runtime = facts.runtime_folder();
+        let desktop = arguments.desktop.as_deref().map(|name| desktop_name(name, runtime)).transpose()?;
+        let environment = DesktopNames::from_variables(text("DISPLAY"), text("WAYLAND_DISPLAY"), runtime);
+        let is_there = |name: &DesktopName| name.local_socket(runtime).is_none_or(|socket| socket.exists());
+        let environment_is_there = environment.as_ref().is_some_and(|names| names.iter().any(is_there));
+        let choice =
+            ChoiceFacts { socket: arguments.socket.clone(), desktop, environment, environment_is_there };
+        Ok(Self { facts, choice, variables })
+    }
+
+    /// A connection to the service that is meant, if it runs.
+    ///
+    /// # Errors
+    /// Several run and none is named, another build, or a service that does not answer.
+    pub(crate) async fn connect(&self) -> Result<Option<Client>, Error> {
+        let Some(socket) = self.running()? else { return Ok(None) };
+        match UnixStream::connect(&socket).await {
+            Ok(stream) => Ok(Some(Client::new(stream, &socket))),
+            // It is just ending, or a socket that was named leads nowhere.
+            Err(error) if is_nobody(&error) => Ok(None),
+            Err(error) => Err(unreachable(&socket, &error)),
+        }
+    }
+
+    /// The socket of the service that is meant, if it runs.
+    fn running(&self) -> Result<Option<PathBuf>, Error> {
+        let holders = match Folder::existing(&self.facts).map_err(refused)? {
+            Some(folder) => folder.holders(),
+            None => Vec::new(),
+        };
+        match rule::choose(&self.choice, &holders) {
+            Ok(Choice::Running(holder)) => Ok(holder.socket().map(ToOwned::to_owned)),
+            Ok(Choice::Socket(socket)) => Ok(Some(socket)),
+            Ok(Choice::Launch(_)) => Ok(None),
+            Err(NoChoice::Nothing | NoChoice::NotThere(_) | NoChoice::InUse(_)) => Ok(None),
+            Err(other) => Err(no_choice(&other)),
+        }
+    }
+
+    /// A connection to the service that is meant, and its socket; one is started if there is none.
+    ///
+    /// # Errors
+    /// `build_conflict`, `desktop_in_use`, or `service_unreachable` with the reason.
+    pub(crate) async fn connect_or_launch(&self, greeting: Greeting) -> Result<(Client, PathBuf), Error> {
+        let folder = Folder::open(&self.facts).map_err(refused)?;
+        let (desktop, socket) = match rule::choose(&self.choice, &folder.holders()) {
+            Ok(Choice::Running(holder)) => (holder.desktop.clone(), holder.socket().map(ToOwned::to_owned)),
+            Ok(Choice::Launch(desktop)) => (desktop, self.choice.socket.clone()),
+            Ok(Choice::Socket(socket)) => {
+                let connected = connect_to(&socket, None, greeting).await;
+                return connected
+                    .map(|client| (client, socket.clone()))
+                    .map_err(|error| unreachable(&socket, &error));
+            }
+            Err(error) => return Err(no_choice(&error)),
+        };
+        let build = Build::running(&folder, VERSION).map_err(|error| unreadable(&error))?;
+        let lifetime = if greeting.persistent { Lifetime::Persistent } else { Lifetime::Managed };
+        let candidate =
+            Candidate::service(folder.clone(), desktop.clone(), build.clone(), lifetime, socket.clone());
+        let candidate = candidate.map_err(refused)?;
+        let connect = |holder: Holder| {
+            let (greeting, digest) = (greeting.clone(), build.digest.clone());
+            async move { greet(&holder, digest, greeting).await }
+        };
+        let start = || launch::launch(&self.launch(&folder, &desktop, lifetime));
+        starting::connect_or_launch(&candidate, Instant::now() + PATIENCE, connect, start)
+            .await
+            .map(|(connected, _)| connected)
+            .map_err(|error| failed_start(error.code(), &error))
+    }
+
+    /// How a service for `desktop` is started.
+    fn launch(&self, folder: &Folder, desktop: &DesktopNames, lifetime: Lifetime) -> Launch {
+        let mut arguments = vec![OsString::from("serve")];
+        if lifetime == Lifetime::Managed {
+            arguments.push("--managed".into());
+        }
+        if let Some(socket) = &self.choice.socket {
+            arguments
+                .extend(["--socket".into(), std::path::absolute(socket).unwrap_or(socket.clone()).into()]);
+        }
+        let mut variables = self.variables.clone();
+        if self.choice.desktop.is_some() {
+            name_desktop(&mut variables, desktop);
+        }
+        Launch::own_build("deskhand", arguments, variables, folder.log(desktop))
+    }
+
+    /// This process as the one that wants to own the desktop for others.
+    pub(crate) fn service(&self, private: bool, lifetime: Lifetime) -> Result<Candidate, Error> {
+        let folder = Folder::open(&self.facts).map_err(refused)?;
+        let desktop = if private {
+            let name = self.choice.socket.as_ref().map_or(SHARED.into(), |socket| socket.to_string_lossy());
+            DesktopName::private(&name).map_err(|error| Error::argument("socket", error))?.into()
+        } else {
+            self.choice.environment.clone().ok_or_else(|| no_choice(&NoChoice::Nothing))?
+        };
+        let build = Build::running(&folder, VERSION).map_err(|error| unreadable(&error))?;
+        Candidate::service(folder, desktop, build, lifetime, self.choice.socket.clone()).map_err(refused)
+    }
+
+    /// This process as the one that wants the desktop for itself; `None` if no desktop is named that it could own.
+    pub(crate) fn in_process(&self) -> Result<Option<Candidate>, Error> {
+        let Some(desktop) = self.choice.environment.clone() else { return Ok(None) };
+        let folder = Folder::open(&self.facts).map_err(refused)?;
+        let build = Build::running(&folder, VERSION).map_err(|error| unreadable(&error))?;
+        Ok(Some(Candidate::in_process(folder, desktop, build)))
+    }
+
+    /// Whether no desktop can be reached from here and no service runs.
+    pub(crate) fn is_nowhere(&self) -> bool {
+        let holders = Folder::existing(&self.facts).ok().flatten().map(|folder| folder.holders());
+        let choice = rule::choose(&self.choice, &holders.unwrap_or_default());
+        matches!(choice, Err(NoChoice::Nothing | NoChoice::NotThere(_)))
+    }
+}
+
+/// How a proxy finds its service again.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    pub(crate) place: Place,
+    pub(crate) persistent: bool,
+}
+
+impl Connect for Connector {
+    fn connect(&self, session: SessionId, launch: bool) -> BoxFuture<'static, Result<Client, Error>> {
+        let place = self.place.clone();
+        let greeting = Greeting { lease: Some(session), persistent: self.persistent };
+        async move {
+            if launch {
+                return place.connect_or_launch(greeting).await.map(|(client, _)| client);
+            }
+            let Some(socket) = place.running()? else {
+                return Err(Error::new(Code::ServiceUnreachable, "no service runs"));
+            };
+            connect_to(&socket, None, greeting).await.map_err(|error| unreachable(&socket, &error))
+        }
+        .boxed()
+    }
+}
+
+/// Connects and says hello.
+async fn connect_to(socket: &Path, build: Option<String>, greeting: Greeting) -> io::Result<Client> {
+    let client = Client::new(UnixStream::connect(socket).await?, socket);
+    let Greeting { lease, persistent } = greeting;
+    let parameters = wire::HelloParameters {
+        lease: lease.is_some(),
+        build,
+        label: None,
+        lifetime: persistent.then_some(wire::Lifetime::Persistent),
+    };
+    client.request::<wire::Hello>(lease.as_ref(), parameters).await.map_err(io::Error::other)?;
+    Ok(client)
+}
+
+/// Says hello to the holder of a desktop's locks.
+pub(crate) async fn greet(
+    holder: &Holder,
+    build: String,
+    greeting: Greeting,
+) -> io::Result<(Client, PathBuf)> {
+    let socket = holder.socket().ok_or_else(|| io::Error::other("it has no socket"))?;
+    connect_to(socket, Some(build), greeting).await.map(|client| (client, socket.to_owned()))
+}
+
+/// A desktop as a person names it: as `DISPLAY` or `WAYLAND_DISPLAY` would, or as `deskhand status` prints it.
+fn desktop_name(name: &str, runtime: Option<&Path>) -> Result<DesktopName, Error> {
+    if let Some(private) = name.strip_prefix("private:") {
+        return DesktopName::private(private).map_err(|error| Error::argument("desktop", error));
+    }
+    DesktopName::x11(name)
+        .or_else(|_| DesktopName::wayland(name, runtime))
+        .map_err(|error| Error::argument("desktop", error))
+}
+
+/// Makes the variables of a service to be launched lead to `desktop`, whatever they named before.
+fn name_desktop(variables: &mut BTreeMap<OsString, OsString>, desktop: &DesktopNames) {
+    let name = desktop.primary().as_str();
+    let (set, unset) =
+        if name.contains(':') { ("DISPLAY", "WAYLAND_DISPLAY") } else { ("WAYLAND_DISPLAY", "DISPLAY") };
+    variables.insert(set.into(), name.into());
+    variables.remove(&OsString::from(unset));
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+fn refused(error: FolderError) -> Error {
+    Error::new(Code::ServiceUnreachable, error.to_string())
+}
+
+fn unreadable(error: &io::Error) -> Error {
+    Error::new(Code::InternalError, format!("this program's own file cannot be read: {error}"))
+}
+
+fn unreachable(socket: &Path, error: &io::Error) -> Error {
+    Error::new(Code::ServiceUnreachable, format!("no service answers at {}: {error}", socket.display()))
+}
+
+fn no_choice(error: &NoChoice) -> Error {
+    let code = match error {
+        NoChoice::OtherSocket { .. } | NoChoice::InUse(_) => Code::DesktopInUse,
+        NoChoice::Nothing | NoChoice::NotThere(_) => Code::DesktopUnavailable,
+        NoChoice::Several(_) => Code::Ambiguous,
+    };
+    Error::new(code, error.to_string())
+}
+
+fn failed_start(code: Code, error: &impl std::fmt::Display) -> Error {
+    let advice = match code {
+        Code::ServiceUnreachable => {
+            ". `deskhand doctor` says what works here; --no-daemon-relaunch owns the desktop in this process"
+        }
+        _ => "",
+    };
+    Error::new(code, format!("{error}{advice}"))
+}
