@@ -7,6 +7,7 @@ pub mod accessibility;
 pub mod apps;
 pub mod environment;
 pub mod health;
+pub mod input_method;
 pub mod private;
 mod process;
 pub mod x11;
@@ -20,6 +21,7 @@ use accessibility::AtSpi;
 use apps::LinuxApps;
 use environment::EnvironmentSource;
 use health::{LinuxHealth, Probe};
+use input_method::PlainKeyboard;
 use x11::{X11, X11Clipboard};
 
 /// The desktop that `source` leads to. `program` is our own executable, which adapters execute for their helpers.
@@ -35,10 +37,12 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
         ("x11_extensions", extensions_probe(Arc::clone(&x11))),
         ("accessibility", accessibility_probe(Arc::clone(&accessibility))),
     ];
+    let keyboard =
+        PlainKeyboard::new(Arc::clone(&x11) as _, Arc::clone(&windows), Arc::clone(&source), x11.guard());
     Desktop {
         screen,
-        pointer: Arc::clone(&x11) as _,
-        keyboard: x11,
+        pointer: x11,
+        keyboard: Arc::new(keyboard),
         clipboard: Arc::new(X11Clipboard::new(Arc::clone(&source))),
         accessibility,
         apps: Arc::new(LinuxApps::new(Arc::clone(&source), Arc::clone(&windows))),

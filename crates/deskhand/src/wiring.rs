@@ -67,11 +67,10 @@ impl Wiring {
     }
 }
 
-/// The body of the process that puts the keyboard and the pointer right when this one has died. Nothing but the X server
-/// is told of changes so far, so that there is nothing else to undo.
+/// The body of the process that puts the keyboard, the pointer and the input method right when this one has died.
 pub(crate) fn guard() -> ExitCode {
     let environment = SessionEnvironment::from_variables(std::env::vars_os().collect());
-    deskhand_linux::x11::guard::run(&environment, &mut |_, _| {})
+    deskhand_linux::x11::guard::run(&environment, &mut deskhand_linux::input_method::undo)
 }
 
 /// The path of this program, to execute it as one of its helpers.

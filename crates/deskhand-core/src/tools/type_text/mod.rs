@@ -28,7 +28,7 @@ const MAX_TEXT: usize = 100_000;
 /// Longest pause between characters.
 const MAX_DELAY_MS: u64 = 1000;
 /// What a character may take on a slow desktop; the call's deadline grows with the text.
-const PER_CHARACTER: Duration = Duration::from_millis(20);
+const PER_CHARACTER: Duration = Duration::from_millis(30);
 
 /// Types text.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
