@@ -1,6 +1,7 @@
 """Several displays and scaled toolkits: what is clicked is what was seen."""
 
 import io
+import re
 
 import pytest
 from PIL import Image
@@ -117,6 +118,18 @@ def test_f70_elements_of_a_scaled_toolkit_are_where_they_are(client, desktop, to
                 start = len(fixture.events)
                 client.call("click", window_id=window["window_id"], element_index=element.index, delivery="foreground")
                 fixture.wait("click", start=start, name=name)
+        # And where it is seen.
+        for limit in (8192, 300):
+            seen = client.call("screenshot", window_id=window["window_id"], max_image_dimension=limit)["picture"]
+            for element in [element for element in shown.elements if element.name.startswith("R")]:
+                x, y, width, height = map(int, re.search(r"@(-?\d+),(-?\d+) (\d+)x(\d+)", element.rest).groups())
+                place = {
+                    "x": (x + width / 2 - seen["frame"]["x"]) / seen["scale_x"],
+                    "y": (y + height / 2 - seen["frame"]["y"]) / seen["scale_y"],
+                }
+                start = len(fixture.events)
+                client.call("click", **place, picture_id=seen["picture_id"])
+                fixture.wait("click", start=start, name=element.name)
 
 
 BUTTONS = "<!doctype html><title>Scaled page</title><table>" + "".join(

@@ -59,7 +59,7 @@ class OwnDesktop(Desktop):
     """Xvfb, a window manager and the buses, started by the test: a desktop that the driver finds and does not own."""
 
     def __init__(self, size="1280x800", window_manager=True, bus=True, accessibility=True):
-        """Without `accessibility` nobody has asked for the accessibility bus yet."""
+        """`window_manager` may be a command. Without `accessibility` nobody has asked for the accessibility bus yet."""
         super().__init__()
         try:
             self._make(size, window_manager, bus, accessibility)
@@ -104,7 +104,7 @@ class OwnDesktop(Desktop):
         self.env["QT_LINUX_ACCESSIBILITY_ALWAYS_ON"] = "1"
         self.env["GNOME_ACCESSIBILITY"] = "1"
         if window_manager:
-            self.start(["openbox"])
+            self.start(["openbox"] if window_manager is True else window_manager)
             processes.wait_until(
                 lambda: "window id #" in self.run("xprop", "-root", "_NET_SUPPORTING_WM_CHECK", check=False),
                 10, "openbox is there",
