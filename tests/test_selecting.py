@@ -82,6 +82,43 @@ def test_mousepad(client, desktop):
         processes.end(process)
 
 
+PARAGRAPHS = """<!doctype html><title>Paragraphs</title><p>The quick brown fox jumps.</p>
+<p>Some <b>bold words</b> and a <a href="#x">link here</a>, then the end.</p><ul><li>First point of it</ul><h1>Heading one</h1>
+<p style="width:150px">Words that wrap over several lines because the box is narrow indeed.</p>
+<script>document.onselectionchange = () => { document.title = `Paragraphs: ${getSelection()}.` }</script>"""
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_text_of_a_page(client, desktop, browser, tmp_path):
+    """The page tells in its title what is selected."""
+    page = tmp_path / "page.html"
+    page.write_text(PARAGRAPHS)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(getattr(application, browser)(profile, page.as_uri()))
+    try:
+        window = client.window(title="Paragraphs", timeout=40)
+        client.element(window, contains="brown fox", timeout=20)
+        for text, inside in (
+            ("brown fox", "quick brown"), ("bold words", "bold words"), ("link here", "link here"), ("point", "First point"),
+            ("Heading", "Heading one"), ("several lines", "Words that wrap"),
+        ):
+            for delivery in ("auto", "background"):
+                # The last one: what holds the words itself.
+                field = [e for e in client.tree(window).elements if inside in e.line and e.role not in ("frame", "page tab")][-1]
+                answer = client.call("select_text", window_id=window["window_id"], element_index=field.index, text=text, delivery=delivery)
+                assert answer["effect"] == "confirmed" and f'"{text}"' in answer["after"], answer.structured
+                client.window(title=f"Paragraphs: {text}.")
+            # It has no caret: keys would select something else, and a click would lose what is selected.
+            answer = client.try_call(
+                "select_text", window_id=window["window_id"], element_index=field.index, range={"start": 0, "end": 1}, delivery="foreground"
+            )
+            assert answer.code == "not_supported" and "no caret" in answer.error_message, answer.structured
+            client.window(title=f"Paragraphs: {text}.")
+    finally:
+        processes.end(process)
+
+
 @pytest.mark.parametrize("browser", ["chromium", "firefox"])
 def test_browsers(client, desktop, browser, tmp_path):
     page = tmp_path / "page.html"

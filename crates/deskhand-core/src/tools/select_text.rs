@@ -13,7 +13,7 @@ use crate::effect::{Delivery, EFFECT_WAIT, Effect, EffectReport, Patience, Route
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
-use crate::tree::quote;
+use crate::tree::{is_text_input, quote};
 
 /// Characters of a text that are looked through. What is longer cannot be counted as a whole.
 const READ: usize = 200_000;
@@ -155,6 +155,11 @@ async fn through_accessibility(context: &Context, element: &Element, range: Rang
     }
 }
 
+fn has_caret(element: &Element) -> bool {
+    // Firefox offers to edit all its texts, so the interface tells nothing.
+    element.node.states.has(State::Editable) || is_text_input(element.role())
+}
+
 /// Selects with the keyboard: to the nearer end of the text, along it, and on with shift.
 async fn with_keyboard(context: &Context, element: &Element, text: &Text, range: Range) -> Result<()> {
     let Range { start, end } = range;
@@ -205,6 +210,14 @@ async fn select(arguments: &Arguments, context: &Context) -> Result<EffectReport
             );
             return Err(Error::new(Code::NotSupported, message));
         }
+    }
+    // The text of a page has no caret: keys, and the click that would focus it, select something else or nothing.
+    if !has_caret(&element) {
+        let message = format!(
+            "{} has no caret that keys could move; nothing was selected; use delivery \"auto\", or drag over what is wanted",
+            element.describe()
+        );
+        return Err(Error::new(Code::NotSupported, message));
     }
     if !focus_element(context, &element).await? {
         let message = format!("{} did not take the keyboard focus; nothing was selected", element.describe());
