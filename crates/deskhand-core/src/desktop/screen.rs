@@ -67,6 +67,12 @@ pub trait Screen: Send + Sync {
     /// `Unavailable`, `DesktopLost`, `DesktopNotResponding`.
     async fn displays(&self) -> Result<Vec<Display>, PortError>;
 
+    /// Whether a picture can be taken now: an earlier one that still waits for the display server keeps the slot.
+    ///
+    /// # Errors
+    /// `CaptureBusy`, and those of [`Screen::displays`].
+    async fn ready(&self) -> Result<(), PortError>;
+
     /// Takes a picture. Never changes focus, stacking or pointer. Has one slot: see document 04 of the specification.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::region::Region;
 use super::target::Space;
 use super::{Reply, Spec, Surface, Tool};
 use crate::call::Image;
-use crate::desktop::{CaptureTarget, Display, Window, WindowId};
+use crate::desktop::{CaptureTarget, Display, PortError, Window, WindowId};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Rect;
@@ -64,7 +64,26 @@ pub(super) async fn take(
 }
 
 /// The part of the desktop or of a window that the arguments of a tool name.
+///
+/// # Errors
+/// `capture_busy` before anything else: where no picture can be taken, what it would have shown is of no use.
 pub(super) async fn view(
+    context: &Context,
+    window_id: Option<WindowId>,
+    display: Option<u32>,
+    region: Option<Region>,
+    space: Option<Space>,
+) -> Result<View> {
+    // Side by side: a display server that does not answer must be noticed by both in the same time.
+    let (ready, view) =
+        tokio::join!(context.desktop().screen.ready(), find_view(context, window_id, display, region, space));
+    match ready {
+        Err(busy @ PortError::CaptureBusy) => Err(busy.into()),
+        _ => view,
+    }
+}
+
+async fn find_view(
     context: &Context,
     window_id: Option<WindowId>,
     display: Option<u32>,

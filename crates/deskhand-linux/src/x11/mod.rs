@@ -310,6 +310,10 @@ impl Screen for X11 {
         self.desk.run(&Stop::new(), false, |desk, _, _| screen::displays(&desk.link)).await
     }
 
+    async fn ready(&self) -> Result<(), PortError> {
+        self.camera.run(&Stop::new(), false, |camera, _, _| camera.sync()).await
+    }
+
     async fn capture(&self, target: CaptureTarget, stop: &Stop) -> Result<Capture, PortError> {
         let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(target);
         self.camera.run(stop, true, work).await.map_err(|error| self.seen.judge(error))

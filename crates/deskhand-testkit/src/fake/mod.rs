@@ -368,6 +368,10 @@ impl Screen for FakeDesktop {
         Ok(vec![Display { display: 0, name: "fake".to_owned(), frame, scale: 1.0, primary: true }])
     }
 
+    async fn ready(&self) -> Result<(), PortError> {
+        Ok(())
+    }
+
     async fn capture(&self, target: CaptureTarget, _: &Stop) -> Result<Capture, PortError> {
         let frame = match target {
             CaptureTarget::Region(frame) => frame,

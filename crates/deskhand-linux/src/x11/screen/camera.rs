@@ -45,6 +45,11 @@ impl Camera {
         self.composite
     }
 
+    /// Waits for a sign of life of the display server.
+    pub(in crate::x11) fn sync(&self) -> Result<(), Trouble> {
+        self.link.sync()
+    }
+
     /// Whether pixels come through shared memory.
     pub(in crate::x11) fn has_shared_memory(&mut self) -> Result<bool, Trouble> {
         self.segment.is_shared(&self.link)
