@@ -89,6 +89,8 @@ impl Candidate {
         let holder = Box::new(holder);
         match (&self.role, &holder.role) {
             (Role::InProcess, _) | (_, Role::InProcess) => Lost::InUse(holder),
+            // Another desktop's service has the socket that was asked for.
+            _ if !self.desktop.overlaps(&holder.desktop) => Lost::SocketInUse(holder),
             _ if holder.build.digest != self.build.digest => {
                 Lost::OtherBuild { holder, loser: Box::new(self.build.clone()) }
             }
@@ -97,8 +99,6 @@ impl Candidate {
             {
                 Lost::OtherSocket { wanted: wanted.clone(), holder }
             }
-            // Another desktop's service has the socket that was asked for.
-            _ if !self.desktop.overlaps(&holder.desktop) => Lost::SocketInUse(holder),
             _ => Lost::SameBuild(holder),
         }
     }
