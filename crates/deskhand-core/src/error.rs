@@ -199,6 +199,7 @@ impl From<PortError> for Error {
             PortError::AppNotResponding { .. } => Code::AppNotResponding,
             PortError::DesktopNotResponding => Code::DesktopNotResponding,
             PortError::DesktopLost => Code::DesktopLost,
+            PortError::InUse(_) => Code::DesktopInUse,
             PortError::CaptureBusy => Code::CaptureBusy,
             PortError::CaptureFailed(_) => Code::CaptureFailed,
             PortError::Untypable(_) => Code::Untypable,

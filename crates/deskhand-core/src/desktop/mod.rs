@@ -158,6 +158,9 @@ pub enum PortError {
     /// The display server has ended.
     #[error("the display server has ended")]
     DesktopLost,
+    /// Another process owns the desktop; says who and what to do.
+    #[error("{0}")]
+    InUse(String),
     /// An earlier capture still waits for the display server.
     #[error("an earlier capture still waits for the display server")]
     CaptureBusy,

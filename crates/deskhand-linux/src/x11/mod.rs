@@ -6,6 +6,7 @@
 
 mod authority;
 mod checks;
+pub mod claim;
 mod clipboard;
 mod connection;
 mod devices;
