@@ -57,6 +57,14 @@ pub(crate) enum Part {
     Done { done: f64, total: f64, message: String },
 }
 
+impl Part {
+    /// So many of a number of things.
+    pub(crate) fn of(done: usize, total: usize, message: String) -> Self {
+        let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        Self::Done { done: number(done), total: number(total), message }
+    }
+}
+
 /// Reports the progress of one call: seldom, and never backwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deskhand_core::desktop::{
-    Button, CaptureTarget, Chord, Click, Key, Keyboard, Modifier, Pointer, Screen, Stop, WindowId, Windows,
+    Button, CaptureTarget, Chord, Click, Key, Keyboard, Modifier, Pointer, Screen, Stop, Tally, WindowId,
+    Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
@@ -99,10 +100,13 @@ async fn perform(x11: &X11, command: &str) -> Result<String, Box<dyn Error>> {
             }
             format!("{took:?} {:?} {} stale={}", capture.pixels, capture.frame, capture.stale)
         }
-        "type" => format!("{:?}", x11.type_text(rest, Duration::ZERO, &stop).await?),
+        "type" => format!("{:?}", x11.type_text(rest, Duration::ZERO, &Tally::default(), &stop).await?),
         "slowly" => {
             let (delay, text) = rest.split_once(' ').ok_or("a delay in milliseconds and a text")?;
-            format!("{:?}", x11.type_text(text, Duration::from_millis(delay.parse()?), &stop).await?)
+            format!(
+                "{:?}",
+                x11.type_text(text, Duration::from_millis(delay.parse()?), &Tally::default(), &stop).await?
+            )
         }
         "press" => {
             let mut names: Vec<&str> = rest.split('+').collect();

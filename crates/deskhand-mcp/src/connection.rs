@@ -26,6 +26,7 @@ use crate::flow::{Flow, Held};
 use crate::line::{Line, LineReader};
 use crate::message::{Invalid, Message, Parsed, Request, message, parse};
 use crate::output::Output;
+use crate::progress::Notifier;
 
 /// How long calls that run when the client leaves may take to finish and answer.
 const FINISH: Duration = Duration::from_millis(1500);
@@ -39,6 +40,16 @@ struct Open {
     batch: Option<Batch>,
     /// Its answer shows that the session has begun.
     begins: bool,
+    notifier: Option<Notifier>,
+}
+
+impl Open {
+    /// The request is settled: nothing is told of it any more.
+    fn close(&self) {
+        if let Some(notifier) = &self.notifier {
+            notifier.end();
+        }
+    }
 }
 
 /// Where the end of the connection stands.
@@ -174,6 +185,7 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
             Message::Cancel(id, message) => {
                 // Its answer is not sent, whatever becomes of it.
                 if let Some(open) = self.open.remove(&id) {
+                    open.close();
                     open.cancel.cancel();
                     self.settle(open.batch, None);
                 }
@@ -206,7 +218,11 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
         }
         let cancel = CancellationToken::new();
         let begins = !request.is_probe();
-        self.open.insert(id.clone(), Open { cancel: cancel.clone(), batch: batch.cloned(), begins });
+        let token = request.call.as_ref().and_then(|call| call.progress_token.clone());
+        let notifier = token.as_ref().and(self.output.clone()).map(Notifier::new);
+        let progress = notifier.as_ref().zip(token).map(|(notifier, token)| notifier.sink(token));
+        self.open
+            .insert(id.clone(), Open { cancel: cancel.clone(), batch: batch.cloned(), begins, notifier });
         let mut client_request = request.request;
         let extensions = client_request.extensions_mut();
         extensions.insert::<Arc<Held>>(Arc::new(self.flow.hold(bytes)));
@@ -217,6 +233,7 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
                 arguments: call.arguments,
                 session: Some(self.session.clone()),
                 cancel: cancel.clone(),
+                progress,
                 ..Call::default()
             });
             extensions.insert(Submitted::new(outcome, place, cancel));
@@ -280,6 +297,7 @@ impl<R: AsyncRead + Unpin + Send> Connection<R> {
         let Some(id) = id else { return self.put(encode(item)) };
         // Not open any more: the client cancelled it and gets no answer.
         let Some(open) = self.open.remove(id) else { return };
+        open.close();
         if let JsonRpcMessage::Response(response) = item {
             self.begun |= open.begins;
             if let ServerResult::InitializeResult(result) = &response.result {
@@ -316,6 +334,8 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Connection<R> {
 
     async fn close(&mut self) -> Result<(), Infallible> {
         self.output = None;
+        // Calls that do not end in time must not keep the output open.
+        self.open.values().for_each(Open::close);
         Ok(())
     }
 }

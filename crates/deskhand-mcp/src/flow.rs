@@ -91,6 +91,10 @@ impl Flow {
         self.lock().answer_bytes += bytes;
     }
 
+    pub(crate) fn answer_bytes(&self) -> usize {
+        self.lock().answer_bytes
+    }
+
     pub(crate) fn answer_written(self: &Arc<Self>, bytes: usize) {
         let mut state = self.lock();
         state.answer_bytes = state.answer_bytes.saturating_sub(bytes);

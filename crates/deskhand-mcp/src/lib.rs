@@ -6,6 +6,7 @@
 //! - A line that is no message is answered with an error and the next one is read.
 //! - A client that does not read its answers costs a bounded amount of memory and loses none of them.
 //! - A cancelled request gets no answer.
+//! - Progress is told seldom, only to who asks for it, and never after the answer.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -17,6 +18,7 @@ mod guide;
 mod line;
 mod message;
 mod output;
+mod progress;
 mod server;
 
 use std::sync::Arc;

@@ -18,6 +18,8 @@ const INLINE_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) struct ToolCall {
     pub(crate) name: String,
     pub(crate) arguments: Map<String, Value>,
+    /// What the client wants to hear of its progress by: a string or a whole number.
+    pub(crate) progress_token: Option<Value>,
 }
 
 /// A request.
@@ -210,9 +212,11 @@ fn take_call(fields: &mut Map<String, Value>) -> Result<ToolCall, String> {
         Some(_) => return Err("`name` must be a string".to_owned()),
         None => return Err("`name` is missing: the name of a tool".to_owned()),
     };
+    let token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
+    let progress_token = token.filter(|token| token.is_string() || token.is_i64() || token.is_u64()).cloned();
     match params.remove("arguments") {
-        None | Some(Value::Null) => Ok(ToolCall { name, arguments: Map::new() }),
-        Some(Value::Object(arguments)) => Ok(ToolCall { name, arguments }),
+        None | Some(Value::Null) => Ok(ToolCall { name, arguments: Map::new(), progress_token }),
+        Some(Value::Object(arguments)) => Ok(ToolCall { name, arguments, progress_token }),
         Some(other) => Err(format!("`arguments` of {name} must be an object, not {}", kind(&other))),
     }
 }

@@ -8,6 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::flow::Flow;
 
+/// With more bytes queued than this the client does not read at the moment: progress is left out, an answer never.
+const BEHIND: usize = 64 * 1024;
+
 /// Where answers are put. Never waits: [`Flow`] bounds what is queued by not reading on.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
@@ -16,6 +19,11 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// Whether so much is queued that what nobody needs is left out.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.flow.answer_bytes() > BEHIND
+    }
+
     /// Queues `line`, which has no line end yet.
     pub(crate) fn put(&self, mut line: Vec<u8>) {
         line.push(b'\n');

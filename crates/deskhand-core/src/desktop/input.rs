@@ -1,3 +1,5 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -107,10 +109,26 @@ pub struct Chord {
     pub key: Option<Key>,
 }
 
+/// Counts the units of an input operation as they are delivered, for whoever watches it meanwhile. All clones are one count.
+#[derive(Clone, Debug, Default)]
+pub struct Tally(Arc<AtomicUsize>);
+
+impl Tally {
+    /// `done` units have been delivered so far.
+    pub fn reach(&self, done: usize) {
+        self.0.store(done, Ordering::Relaxed);
+    }
+
+    /// Units delivered so far.
+    pub fn done(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// How far an input operation got before it ended or was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Complete units (characters, presses) that were delivered.
+    /// Complete units (characters, presses) that were delivered; none if it was stopped in the middle of the first.
     pub done: usize,
     /// Units that were asked for.
     pub total: usize,
@@ -162,12 +180,18 @@ pub trait Pointer: Send + Sync {
 #[async_trait]
 pub trait Keyboard: Send + Sync {
     /// Types `text` exactly, whatever the layout, group, locks or held modifiers; newline is Return and tab is Tab. Waits
-    /// `delay` after each character. Stops only between complete characters.
+    /// `delay` after each character. Stops only between complete characters. `typed` counts them as they go out.
     ///
     /// # Errors
     /// `Untypable` names the first character that cannot be typed (nothing was typed then), `Stopped`, and those of
     /// [`Pointer::position`].
-    async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError>;
+    async fn type_text(
+        &self,
+        text: &str,
+        delay: Duration,
+        typed: &Tally,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError>;
 
     /// Checks that `text` can be typed, and types nothing.
     ///
@@ -175,7 +199,8 @@ pub trait Keyboard: Send + Sync {
     /// `Untypable` names the first character that cannot be typed, and those of [`Pointer::position`].
     async fn require_typable(&self, text: &str) -> Result<(), PortError>;
 
-    /// Presses `chord` `repeat` times, each held for `hold`.
+    /// Presses `chord` `repeat` times, each held for `hold`. Stops between presses and lets go at once in the middle of a hold,
+    /// which is then no complete press.
     ///
     /// # Errors
     /// `Untypable` for a key name that is not known or not on this keyboard, `Stopped`, and those of

@@ -22,7 +22,9 @@ pub use accessibility::{
 };
 pub use apps::{Apps, Ended, InstalledApp, LaunchRequest, Launched, RunningApp};
 pub use clipboard::{Clipboard, ClipboardContent, ClipboardData, ClipboardWritten, Selection};
-pub use input::{Button, Chord, Click, Delivered, Direction, Drag, Key, Keyboard, Modifier, Pointer, Wheel};
+pub use input::{
+    Button, Chord, Click, Delivered, Direction, Drag, Key, Keyboard, Modifier, Pointer, Tally, Wheel,
+};
 pub use screen::{Capture, CaptureTarget, Display, Pixels, Screen};
 pub use windows::{FrameChange, Hit, Window, WindowId, WindowKind, WindowState, Windows};
 

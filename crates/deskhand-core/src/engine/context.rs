@@ -250,8 +250,7 @@ impl Context {
         let Delivered { done, total } = delivered;
         match done {
             _ if delivered.complete() => Ok(()),
-            0 => Err(self.not_delivered()),
-            _ => Err(Error::new(Code::Cancelled, format!("stopped after {done} of {total} {unit}"))
+            _ => Err(Error::new(Code::Cancelled, format!("stopped after {done} of {total} complete {unit}"))
                 .with_details(json!({"delivery": "partial", "done": done, "total": total}))),
         }
     }

@@ -11,7 +11,7 @@ use super::click;
 use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
 use super::{Spec, Surface, Tool};
-use crate::desktop::{Chord, Key, PortError, State, WindowId};
+use crate::desktop::{Chord, Key, PortError, State, Tally, WindowId};
 use crate::effect::{Delivery, EFFECT_WAIT, Effect, EffectReport, Patience, Route};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
@@ -233,7 +233,7 @@ async fn set_cell(context: &Context, arguments: &Arguments, element: Element) ->
         return Err(Error::new(Code::NotSupported, message));
     }
     let keyboard = &context.desktop().keyboard;
-    let delivered = keyboard.type_text(&text, Duration::ZERO, context.stop()).await?;
+    let delivered = keyboard.type_text(&text, Duration::ZERO, &Tally::default(), context.stop()).await?;
     context.delivered(delivered, "characters")?;
     let enter = Chord { modifiers: Vec::new(), key: Some(Key("Return".to_owned())) };
     let delivered = keyboard.press(&enter, 1, Duration::from_millis(10), context.stop()).await?;

@@ -290,14 +290,14 @@ pub(super) fn modifier_keys(survey: &Survey, wanted: &[Modifier]) -> Result<Vec<
 /// A pause is looked at so often for a wish to stop, which has to be heeded within 100 ms.
 const PAUSE_SLICE: Duration = Duration::from_millis(20);
 
-/// Waits, or until `stop` is asked.
-pub(super) fn rest(time: Duration, pulse: &Pulse, stop: &Stop) {
+/// Waits, or until `stop` is asked; says whether it was the whole time.
+pub(super) fn rest(time: Duration, pulse: &Pulse, stop: &Stop) -> bool {
     let end = Instant::now() + time;
     loop {
         pulse.beat();
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() || stop.is_cancelled() {
-            return;
+            return left.is_zero();
         }
         std::thread::sleep(left.min(PAUSE_SLICE));
     }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deskhand_core::desktop::{
     Capture, CaptureTarget, Chord, Click, Delivered, Display, Drag, Fact, FrameChange, Hit, Keyboard,
-    Pointer, PortError, Screen, Stop, Wheel, Window, WindowId, WindowState, Windows,
+    Pointer, PortError, Screen, Stop, Tally, Wheel, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
@@ -323,10 +323,16 @@ impl Screen for X11 {
 
 #[async_trait]
 impl Keyboard for X11 {
-    async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError> {
-        let text = text.to_owned();
+    async fn type_text(
+        &self,
+        text: &str,
+        delay: Duration,
+        typed: &Tally,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError> {
+        let (text, typed) = (text.to_owned(), typed.clone());
         let work = move |input: &mut Input, pulse: &_, stop: &_| {
-            keyboard::typing::type_text(input, pulse, &text, delay, stop)
+            keyboard::typing::type_text(input, pulse, (&text, &typed), delay, stop)
         };
         self.input.run(stop, false, work).await
     }

@@ -202,7 +202,7 @@ fn press_repeatedly(
         input.guard.tell(&Notice::Pressing(pressed.to_vec()));
         send_button(&input.link, BUTTON_PRESS_EVENT, button)?;
         input.link.x.flush()?;
-        // Not cut short: a press without its hold is no complete press.
+        // Not cut short: it is as long as a finger takes, and a press without its hold is no complete press.
         rest(click.hold, pulse, &Stop::new());
         send_button(&input.link, BUTTON_RELEASE_EVENT, button)?;
         input.link.sync()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deskhand_core::call::{Answer, Call, Image};
 use deskhand_core::driver::{Profile, ToolListing};
-use deskhand_core::{Code, Driver, Error, Outcome, SessionId};
+use deskhand_core::{Code, Driver, Error, Outcome, Progress, ProgressSink, SessionId};
 use deskhand_mcp::{Guide, Limits, Options, ServeError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -28,6 +28,8 @@ pub(crate) struct Stub {
     pub(crate) holding: Arc<Notify>,
     /// Told when a `hold` has seen its cancellation.
     pub(crate) cancelled: Arc<Notify>,
+    /// Where the progress of the last `report` goes; it can be used after the answer.
+    pub(crate) progress: Mutex<Option<ProgressSink>>,
 }
 
 pub(crate) struct StubDriver(pub(crate) Arc<Stub>);
@@ -72,6 +74,16 @@ impl Driver for StubDriver {
                             Err(Error::new(Code::Cancelled, "cancelled"))
                         }
                     }
+                }
+                "report" => {
+                    if let Some(progress) = &call.progress {
+                        progress.report(Progress { done: 1.0, total: Some(2.0), message: "half".to_owned() });
+                        progress.report(Progress { done: 2.0, total: None, message: "all".to_owned() });
+                    }
+                    *stub.progress.lock().unwrap() = call.progress;
+                    stub.holding.notify_one();
+                    stub.go.notified().await;
+                    Ok(answer(json!({"reported": true})))
                 }
                 "deaf" => std::future::pending().await,
                 "fail" => Err(Error::argument("x", "expected a number")),

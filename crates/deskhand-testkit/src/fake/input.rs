@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deskhand_core::desktop::{
     ChangeKind, Chord, Click, Delivered, Direction, Drag, ElementId, Keyboard, Pointer, PortError, State,
-    Stop, Wheel,
+    Stop, Tally, Wheel,
 };
 use deskhand_core::geometry::Point;
 
@@ -138,7 +138,13 @@ impl super::State {
 
 #[async_trait]
 impl Keyboard for FakeDesktop {
-    async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError> {
+    async fn type_text(
+        &self,
+        text: &str,
+        delay: Duration,
+        typed: &Tally,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError> {
         self.require_typable(text).await?;
         let stuck = self.lock().stuck;
         if stuck {
@@ -156,9 +162,10 @@ impl Keyboard for FakeDesktop {
             }
             self.type_character(character);
             done += 1;
+            typed.reach(done);
         }
-        let typed: String = text.chars().take(done).collect();
-        self.lock().journal.push(format!("type {typed:?}"));
+        let written: String = text.chars().take(done).collect();
+        self.lock().journal.push(format!("type {written:?}"));
         if done == 0 && total > 0 { Err(PortError::Stopped) } else { Ok(Delivered { done, total }) }
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Arguments;
-use crate::desktop::{Chord, Delivered, Key, Modifier, PortError, Stop, Window};
+use crate::desktop::{Chord, Delivered, Key, Modifier, PortError, Stop, Tally, Window};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
+use crate::progress::Part;
 use crate::tools::Element;
 use crate::tools::click::name_of;
 use crate::tree::{is_text_input, quote};
@@ -46,8 +47,13 @@ pub(super) async fn deliver(
     }
     let delay = Duration::from_millis(arguments.delay_ms.unwrap_or(0));
     let text = arguments.text.as_str();
-    let typing = |stop| async move { keyboard.type_text(text, delay, &stop).await };
-    let delivered = focus.guard(context, typing, true, total).await?;
+    let typed = &Tally::default();
+    let typing = |stop| async move { keyboard.type_text(text, delay, typed, &stop).await };
+    let part = || {
+        let done = typed.done();
+        Part::of(done, total, format!("typed {done} of {total} characters"))
+    };
+    let delivered = context.reporting(part, focus.guard(context, typing, true, total)).await?;
     context.delivered(delivered, "characters")
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deskhand_core::desktop::{Chord, Delivered, PortError, Stop};
+use deskhand_core::desktop::{Chord, Delivered, PortError, Stop, Tally};
 use x11rb::connection::Connection;
 
 use super::layout::{Modifiers, Stroke, Strokes};
@@ -34,11 +34,11 @@ const LAST_FENCE_BOUND: Duration = Duration::from_millis(300);
 /// reader seen (a busy office suite) took 100 ms.
 const MAP_SETTLE: Duration = Duration::from_millis(200);
 
-/// Types `text`.
+/// Types `text`, and counts what is complete.
 pub(in crate::x11) fn type_text(
     input: &mut Input,
     pulse: &Pulse,
-    text: &str,
+    (text, typed): (&str, &Tally),
     delay: Duration,
     stop: &Stop,
 ) -> Result<Delivered, Trouble> {
@@ -48,7 +48,7 @@ pub(in crate::x11) fn type_text(
     }
     with_neutral_keyboard(input, &survey, &plan, |input| {
         let mut player = Player::new(input, pulse, &survey)?;
-        let played = player.play(&plan, delay, stop);
+        let played = player.play(&plan, delay, typed, stop);
         let done = player.end(stop);
         let delivered = Delivered { done: played?, total: plan.len() };
         done.map(|()| delivered)
@@ -175,7 +175,7 @@ impl<'i> Player<'i> {
     }
 
     /// Plays texts; returns how many characters were complete.
-    fn play(&mut self, plan: &Plan, delay: Duration, stop: &Stop) -> Result<usize, Trouble> {
+    fn play(&mut self, plan: &Plan, delay: Duration, typed: &Tally, stop: &Stop) -> Result<usize, Trouble> {
         let at_once = if delay.is_zero() { CHARACTERS_AT_ONCE } else { 1 };
         let mut done = 0;
         for batch in &plan.batches {
@@ -186,6 +186,7 @@ impl<'i> Player<'i> {
                 }
                 self.send(strokes)?;
                 done += strokes.len();
+                typed.reach(done);
                 self.since_fence += strokes.len();
                 if self.since_fence >= CHARACTERS_AHEAD && !self.fence.is_late() {
                     self.wait_for_application(FENCE_BOUND, stop)?;
@@ -226,12 +227,14 @@ impl<'i> Player<'i> {
                 devices::press_key(&self.input.link, keycode)?;
             }
             self.input.link.x.flush()?;
-            // Not cut short: a press without its hold is no complete press.
-            rest(hold, self.pulse, &Stop::new());
+            let whole = rest(hold, self.pulse, stop);
             for &keycode in keys.iter().rev() {
                 devices::release_key(&self.input.link, keycode)?;
             }
             self.complete()?;
+            if !whole {
+                return Ok(done);
+            }
         }
         Ok(total)
     }
