@@ -294,6 +294,8 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Operation {
         Take(u8, bool),
+        /// Takes a place and gives it back before anybody looks whether its turn has come.
+        TakeAndLeave(u8, bool),
         Leave(usize),
         Finish(usize),
     }
@@ -301,6 +303,7 @@ mod tests {
     fn operations() -> impl Strategy<Value = Vec<Operation>> {
         let operation = prop_oneof![
             3 => (0..4u8, any::<bool>()).prop_map(|(lane, act)| Operation::Take(lane, act)),
+            1 => (0..4u8, any::<bool>()).prop_map(|(lane, act)| Operation::TakeAndLeave(lane, act)),
             1 => (0..64usize).prop_map(Operation::Leave),
             3 => (0..64usize).prop_map(Operation::Finish),
         ];
@@ -308,15 +311,21 @@ mod tests {
     }
 
     proptest! {
-        /// Never an act beside anything; first in, first out within a session; nothing waits while nothing runs.
+        /// Never an act beside anything; first in, first out within a session; nothing waits while nothing runs; no session gets
+        /// two turns while another waits for one; who leaves, holds up nobody.
         #[test]
         fn random_operations_keep_the_order(operations in operations()) {
             let queue = DesktopQueue::default();
             let mut waiting: Vec<Ticket> = Vec::new();
             let mut running: Vec<Permit> = Vec::new();
+            // Turns that others had since a session began to wait for its next one.
+            let mut passed: HashMap<Lane, HashMap<Lane, usize>> = HashMap::new();
             for operation in operations {
                 match operation {
                     Operation::Take(name, act) => waiting.push(
+                        queue.ticket(&lane(&name.to_string()), if act { StepKind::Act } else { StepKind::Read }),
+                    ),
+                    Operation::TakeAndLeave(name, act) => drop(
                         queue.ticket(&lane(&name.to_string()), if act { StepKind::Act } else { StepKind::Read }),
                     ),
                     Operation::Leave(at) if !waiting.is_empty() => {
@@ -331,16 +340,29 @@ mod tests {
                 }
                 let mut still = Vec::new();
                 let mut blocked: Vec<Arc<str>> = Vec::new();
+                let mut granted_to: Vec<Lane> = Vec::new();
                 for mut ticket in waiting {
                     if granted(&mut ticket) {
                         prop_assert!(!blocked.contains(&ticket.lane), "out of turn within a session");
+                        granted_to.push(Arc::clone(&ticket.lane));
                         running.push(ticket.into_permit());
                     } else {
-                        blocked.push(Arc::clone(&ticket.lane));
+                        if !blocked.contains(&ticket.lane) {
+                            blocked.push(Arc::clone(&ticket.lane));
+                        }
                         still.push(ticket);
                     }
                 }
                 waiting = still;
+                passed.retain(|lane, _| blocked.contains(lane) && !granted_to.contains(lane));
+                for lane in &blocked {
+                    let passed = passed.entry(Arc::clone(lane)).or_default();
+                    for other in granted_to.iter().filter(|other| *other != lane && !granted_to.contains(lane)) {
+                        let turns = passed.entry(Arc::clone(other)).or_default();
+                        *turns += 1;
+                        prop_assert!(*turns <= 1, "{} had two turns while {} waited", other, lane);
+                    }
+                }
                 let acting = running.iter().filter(|permit| permit.kind == StepKind::Act).count();
                 prop_assert!(acting == 0 || running.len() == 1, "an act runs beside another step");
                 prop_assert!(!running.is_empty() || waiting.is_empty(), "steps wait while nothing runs");
