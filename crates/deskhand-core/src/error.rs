@@ -197,7 +197,9 @@ impl From<PortError> for Error {
             PortError::ElementGone => Code::ElementGone,
             PortError::AppGone(_) => Code::AppGone,
             PortError::AppNotResponding { .. } => Code::AppNotResponding,
-            PortError::DesktopNotResponding => Code::DesktopNotResponding,
+            PortError::DesktopNotResponding | PortError::InputUncertain | PortError::DesktopStillSilent => {
+                Code::DesktopNotResponding
+            }
             PortError::DesktopLost => Code::DesktopLost,
             PortError::InUse(_) => Code::DesktopInUse,
             PortError::CaptureBusy => Code::CaptureBusy,
@@ -217,7 +219,13 @@ impl From<PortError> for Error {
             Code::CaptureBusy => "; carry on without pictures and try later",
             _ => "",
         };
-        Self::new(code, format!("{error}{next}"))
+        let delivery = match error {
+            PortError::InputUncertain => Some("uncertain"),
+            PortError::DesktopStillSilent => Some("not_delivered"),
+            _ => None,
+        };
+        let details = delivery.map(|delivery| serde_json::json!({"delivery": delivery}));
+        Self { details, ..Self::new(code, format!("{error}{next}")) }
     }
 }
 

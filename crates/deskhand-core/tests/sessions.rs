@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use deskhand_core::engine::{UNSTOPPABLE, UNSTOPPABLE_INPUT};
 use deskhand_core::session::{IDLE_END, MAX_ENDED};
 use deskhand_core::{Call, Code, Driver, Host, Limits, SessionId};
 use deskhand_testkit::transcript::Script;
@@ -297,7 +298,7 @@ async fn an_operation_that_cannot_be_stopped_is_the_end_of_the_process() {
     let error = stuck.await.unwrap().unwrap_err();
     assert_eq!((error.code, &error.details.unwrap()["delivery"]), (Code::Cancelled, &json!("uncertain")));
     assert!(!failed.is_cancelled());
-    tokio::time::timeout(Duration::from_secs(20), failed.cancelled()).await.unwrap();
+    tokio::time::timeout(UNSTOPPABLE_INPUT, failed.cancelled()).await.unwrap();
     // Nobody waits for what will not come.
     assert_eq!(queued.await.unwrap().unwrap_err().code, Code::ProcessFailed);
     assert_eq!(waiting.await.unwrap().unwrap_err().code, Code::ProcessFailed);
@@ -319,4 +320,20 @@ async fn a_read_that_cannot_be_stopped_is_no_such_end() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!script.engine.failed().is_cancelled());
     script.call("list_windows").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_display_server_that_does_not_answer_is_no_such_end() {
+    let script = Script::new(EDITOR);
+    script.desktop.set_silent(true);
+    let error = script.call(r#"type_text {"text": "a", "delivery": "foreground"}"#).await.unwrap_err();
+    assert_eq!(error.code, Code::DesktopNotResponding);
+    assert_eq!(error.details, Some(json!({"delivery": "uncertain"})));
+    script.desktop.set_silent(false);
+    tokio::time::sleep(2 * UNSTOPPABLE).await;
+    assert!(!script.engine.failed().is_cancelled());
+    script.call(r#"type_text {"text": "a", "delivery": "foreground"}"#).await.unwrap();
+    let told = script.call("get_session").await.unwrap().structured;
+    let typed: Vec<_> = told["last_calls"].as_array().unwrap().iter().map(|call| &call["delivery"]).collect();
+    assert_eq!(typed, [&json!("uncertain"), &json!(null)]);
 }

@@ -157,6 +157,12 @@ pub enum PortError {
     /// The display server did not answer within its bound. Whether the request was carried out is not known.
     #[error("the display server does not answer")]
     DesktopNotResponding,
+    /// The display server did not answer while input was on its way to it.
+    #[error("the display server does not answer; whether the input was delivered is uncertain")]
+    InputUncertain,
+    /// The display server has not answered an earlier request yet; nothing more was sent to it.
+    #[error("the display server does not answer; nothing was sent to it")]
+    DesktopStillSilent,
     /// The display server has ended.
     #[error("the display server has ended")]
     DesktopLost,

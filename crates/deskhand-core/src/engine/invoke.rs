@@ -18,9 +18,10 @@ use crate::tools::Prepared;
 
 /// How long a call that was asked to stop may take to say how far it got. An input operation stops within one key.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// How long after it was asked to stop a step that acts may still hold the queue. A port waits for a silent display server
-/// or application at most 2 s a request and 10 s in all, so a longer one is a fault of ours that nothing else mends.
-pub const UNSTOPPABLE: Duration = Duration::from_secs(15);
+/// How long after it was asked to stop a step that acts may still hold the queue. The longest that a port waits is 30 s, for
+/// a desktop and a program on it to start; a longer step is a fault of ours that nothing else mends. Input has a closer
+/// bound, [`UNSTOPPABLE_INPUT`](super::UNSTOPPABLE_INPUT).
+pub const UNSTOPPABLE: Duration = Duration::from_secs(40);
 
 /// Why a call was asked to stop.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! cancellation, and that a panicking handler costs one call. (Consent and recording will stand here too.)
 
 mod context;
+mod input;
 mod invoke;
 mod leased;
 mod restore;
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use context::Context;
+pub use input::UNSTOPPABLE_INPUT;
 pub use invoke::{GRACE, UNSTOPPABLE};
 pub use leased::Leased;
 pub(crate) use restore::Restored;
@@ -67,16 +69,16 @@ impl Engine {
     pub fn new(desktop: Desktop, host: Host) -> Self {
         let settings = GlobalSettings::new(host.settings_file.clone());
         let sessions = Sessions::new(host.limits, host.session_idle.unwrap_or(IDLE_END));
-        let shared = Shared {
-            desktop,
+        let shared = Arc::new_cyclic(|shared| Shared {
+            desktop: input::watched(desktop, shared),
             host,
             queue: DesktopQueue::default(),
             sessions,
             settings,
             activity: Arc::default(),
             failed: CancellationToken::new(),
-        };
-        Self { shared: Arc::new(shared) }
+        });
+        Self { shared }
     }
 
     /// Begins the session called `id`, or finds it; `label` is for people. With `lease` it lives until

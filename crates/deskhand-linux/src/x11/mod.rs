@@ -128,13 +128,14 @@ impl X11 {
         let silent = PortError::DesktopNotResponding;
         let seen = Seen::default();
         let known = seen.clone();
-        let desk = Worker::new("x11-windows", Arc::clone(&source), silent.clone(), move |environment| {
+        let desk = Worker::new("x11-windows", Arc::clone(&source), silent, move |environment| {
             Ok(Desk { link: Link::open(environment)?, seen: known.clone(), starts: 0 })
         });
         let camera = Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, Camera::open);
         let guard = Guard::new(program);
         let guarded = guard.clone();
-        let input = Worker::new("x11-input", Arc::clone(&source), silent, move |environment| {
+        let still_silent = PortError::DesktopStillSilent;
+        let input = Worker::new("x11-input", Arc::clone(&source), still_silent, move |environment| {
             Input::open(environment, &guarded)
         });
         Self { source, desk, input, camera, guard, seen, watcher: Mutex::new(None) }

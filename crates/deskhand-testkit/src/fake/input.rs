@@ -150,6 +150,10 @@ impl Keyboard for FakeDesktop {
         if stuck {
             std::future::pending::<()>().await;
         }
+        let silent = self.lock().silent;
+        if silent {
+            return Err(PortError::DesktopNotResponding);
+        }
         let total = text.chars().count();
         let key_time = self.lock().key_time + delay;
         let mut done = 0;

@@ -51,6 +51,7 @@ pub(crate) struct State {
     pub(crate) key_time: Duration,
     pub(crate) grabbed: bool,
     pub(crate) stuck: bool,
+    pub(crate) silent: bool,
     pub(crate) clipboards: clipboard::Clipboards,
     next_window: u64,
 }
@@ -98,6 +99,7 @@ impl FakeDesktop {
             key_time: Duration::ZERO,
             grabbed: false,
             stuck: false,
+            silent: false,
             clipboards: clipboard::Clipboards::default(),
             next_window,
         };
@@ -196,6 +198,11 @@ impl FakeDesktop {
     /// Makes the keyboard's operations go on for ever, whoever asks them to stop.
     pub fn set_keyboard_stuck(&self, stuck: bool) {
         self.lock().stuck = stuck;
+    }
+
+    /// Makes the display server fall silent in the middle of what is typed.
+    pub fn set_silent(&self, silent: bool) {
+        self.lock().silent = silent;
     }
 
     /// Pretends that another program holds the pointer.
