@@ -1,4 +1,5 @@
 //! Random operations on sessions, held against a small model of what must come of them.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use std::collections::BTreeMap;
 use std::time::Duration;
