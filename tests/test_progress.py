@@ -1,5 +1,8 @@
-"""What a client hears of a call besides its answer: progress while it runs, and its outcome after it was cancelled."""
+"""What a client hears of a call besides its answer: progress while it runs, its outcome after it was cancelled, and whether its
+input arrived when the display server fell silent."""
 
+import os
+import signal
 import time
 
 import anyio
@@ -8,6 +11,7 @@ from mcp.client.client import Client as SdkClient
 
 from stage import processes, x11
 from stage.application import Fixture
+from stage.client import Client
 from stage.program import deskhand
 
 
@@ -125,3 +129,32 @@ def test_a_key_that_is_held_is_let_go_when_its_call_is_cancelled(client, desktop
         assert not client.answered(number)
         pressed = [call for call in told["last_calls"] if call["tool"] == "press_key"]
         assert pressed[-1]["delivery"] == "partial", pressed
+
+
+def test_input_to_a_display_server_that_falls_silent_is_uncertain(own_desktop):
+    with Fixture(own_desktop, "gtk3", "pad", title="Silent") as fixture, Client(own_desktop) as client:
+        window = client.window(title="Silent")
+        text = {"window_id": window["window_id"], "delivery": "foreground", "delay_ms": 20}
+        client.call("type_text", text="a", **text)
+        typing = client.start("type_text", text="b" * 400, **text)
+        processes.wait_until(lambda: "bb" in fixture.text("Pad"), 10, "typing has begun")
+        os.kill(own_desktop.server_pid, signal.SIGSTOP)
+        try:
+            answer = client.finish(typing, timeout=10)
+            assert (answer.code, answer["details"]["delivery"]) == ("desktop_not_responding", "uncertain"), answer.message
+            begun = time.monotonic()
+            again = client.try_call("press_key", key="F5")
+            assert again.code == "desktop_not_responding", again.message
+            assert time.monotonic() - begun < 4
+        finally:
+            os.kill(own_desktop.server_pid, signal.SIGCONT)
+
+        def works():
+            return not client.try_call("press_key", key="F5").is_error
+
+        processes.wait_until(works, 10, "the display server answers again")
+        before = fixture.text("Pad")
+        client.call("list_windows")
+        assert fixture.text("Pad") == before and before.count("b") < 400, "typing went on after its answer"
+        outcome = [call for call in client.call("get_session")["last_calls"] if call["tool"] == "type_text"][-1]
+        assert outcome["delivery"] == "uncertain", outcome

@@ -79,6 +79,7 @@ class OwnDesktop(Desktop):
             ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{size}x24", "-nolisten", "tcp", "-noreset", "-auth", str(authority)],
             pass_fds=[write],
         )
+        self.server_pid = self._started[-1].pid
         # The server reads the file when its first client connects.
         os.close(write)
         with os.fdopen(read) as stream:
