@@ -13,9 +13,10 @@ use crate::desktop::{
 };
 use crate::geometry::Point;
 
-/// How long an input operation may go on after it was asked to stop. It stops between two keys, and gives up a display
-/// server that is silent for 2 s, so none that is sound takes this long.
-pub const UNSTOPPABLE_INPUT: Duration = Duration::from_secs(6);
+/// How long an input operation may go on after it was asked to stop. It stops between two keys, gives up a display server
+/// that is silent for 2 s, and an input method that has to be put back within another 4 s, so none that is sound takes this
+/// long.
+pub const UNSTOPPABLE_INPUT: Duration = Duration::from_secs(10);
 
 /// The ports of `desktop`, with its input under watch.
 pub(super) fn watched(mut desktop: Desktop, shared: &Weak<Shared>) -> Desktop {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deskhand_core::desktop::{Chord, Delivered, Keyboard, PortError, Stop, Windows};
+use deskhand_core::desktop::{Chord, Delivered, Keyboard, PortError, Stop, Tally, Windows};
 
 use self::ibus::{Daemon, Engine};
 use crate::environment::EnvironmentSource;
@@ -91,13 +91,21 @@ impl PlainKeyboard {
 
 #[async_trait]
 impl Keyboard for PlainKeyboard {
-    async fn type_text(&self, text: &str, delay: Duration, stop: &Stop) -> Result<Delivered, PortError> {
-        let Some(daemon) = self.daemon().await else { return self.inner.type_text(text, delay, stop).await };
+    async fn type_text(
+        &self,
+        text: &str,
+        delay: Duration,
+        typed: &Tally,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError> {
+        let Some(daemon) = self.daemon().await else {
+            return self.inner.type_text(text, delay, typed, stop).await;
+        };
         let delay = delay.max(self.pace().await);
         let switched = self.switch_off(&daemon).await;
-        let delivered = self.inner.type_text(text, delay, stop).await;
+        let delivered = self.inner.type_text(text, delay, typed, stop).await;
         if let Some(engine) = switched {
-            let typed = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+            let typed = u32::try_from(typed.done()).unwrap_or(u32::MAX);
             tokio::time::sleep((KEYS_PASS + KEY_PASSES.saturating_mul(typed)).min(MAX_KEYS_PASS)).await;
             self.switch_on(&daemon, &engine).await;
         }
