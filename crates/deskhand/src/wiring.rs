@@ -10,6 +10,9 @@ use deskhand_core::desktop::{Check, Clipboard, Health};
 use deskhand_core::{Engine, Host, SessionId};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
+use deskhand_linux::x11::claim::ClaimedSource;
+use deskhand_service::holder::Holder;
+use tokio_util::sync::CancellationToken;
 
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -20,17 +23,28 @@ pub(crate) struct Wiring {
     health: Arc<dyn Health>,
     clipboard: Arc<dyn Clipboard>,
     private: Option<Arc<PrivateSource>>,
+    /// Cancelled when the display that is owned has ended.
+    lost: CancellationToken,
 }
 
 impl Wiring {
     /// Puts the parts together. Opens no display and no bus and starts nothing: the first call that needs the desktop
-    /// does.
-    pub(crate) fn new(private: Option<PrivateOptions>) -> io::Result<Self> {
+    /// does. `owner` is who owns the desktop in this process, if somebody does: the display is claimed in that name.
+    pub(crate) fn new(private: Option<PrivateOptions>, owner: Option<&Holder>) -> io::Result<Self> {
         let program = program()?;
         let private = private.map(|options| Arc::new(PrivateSource::new(options, program.clone())));
         let source: Arc<dyn EnvironmentSource> = match &private {
             Some(private) => Arc::clone(private) as _,
             None => Arc::new(Arc::new(SessionEnvironment::from_variables(std::env::vars_os().collect()))),
+        };
+        let mut lost = CancellationToken::new();
+        let source = match owner {
+            Some(owner) => {
+                let claimed = ClaimedSource::new(source, owner.to_string());
+                lost = claimed.lost();
+                Arc::new(claimed) as _
+            }
+            None => source,
         };
         let desktop = deskhand_linux::desktop(source, program);
         let health = Arc::clone(&desktop.health);
@@ -43,7 +57,7 @@ impl Wiring {
             ..Host::default()
         };
         let engine = Engine::new(desktop, host);
-        Ok(Self { engine, health, clipboard, private })
+        Ok(Self { engine, health, clipboard, private, lost })
     }
 
     /// What works on the desktop.
@@ -53,7 +67,11 @@ impl Wiring {
 
     /// Resolves when the desktop has gone away, with the reason.
     pub(crate) fn lost(&self) -> impl Future<Output = String> + use<> {
-        std::future::pending()
+        let lost = self.lost.clone();
+        async move {
+            lost.cancelled().await;
+            "the display server has ended".to_owned()
+        }
     }
 
     /// Hands the clipboard to whoever keeps it, ends the private desktop, if there is one, and waits for both a bounded

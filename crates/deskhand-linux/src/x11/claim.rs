@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use deskhand_core::desktop::PortError;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use x11rb::connection::{Connection, RequestConnection as _};
 use x11rb::protocol::Event;
 use x11rb::protocol::res::{self, ConnectionExt as _};
@@ -176,8 +177,9 @@ fn describe(link: &Link, owner: Window, property: u32) -> Result<OwnerInfo, Trou
 }
 
 impl Claim {
-    /// Waits for the end of the claim on a thread of its own, and so reads what the server sends to everybody.
-    fn keep(self) -> std::io::Result<()> {
+    /// Waits for the end of the claim on a thread of its own, and so reads what the server sends to everybody. Cancels
+    /// `lost` when the display ends.
+    fn keep(self, lost: CancellationToken) -> std::io::Result<()> {
         let keep = move || {
             loop {
                 match self.link.x.wait_for_event() {
@@ -186,7 +188,7 @@ impl Claim {
                     }
                     Ok(_) => {}
                     // The display has ended.
-                    Err(_) => return,
+                    Err(_) => return lost.cancel(),
                 }
             }
         };
@@ -203,6 +205,7 @@ pub struct ClaimedSource {
     inner: Arc<dyn EnvironmentSource>,
     description: String,
     state: Mutex<State>,
+    lost: CancellationToken,
 }
 
 #[derive(Default)]
@@ -223,15 +226,21 @@ impl fmt::Debug for ClaimedSource {
 impl ClaimedSource {
     /// Connects to nothing. `description` tells others who we are: program, user, process, socket.
     pub fn new(inner: Arc<dyn EnvironmentSource>, description: String) -> Self {
-        Self { inner, description, state: Mutex::default() }
+        Self { inner, description, state: Mutex::default(), lost: CancellationToken::new() }
+    }
+
+    /// Cancelled when the display that was claimed has ended.
+    pub fn lost(&self) -> CancellationToken {
+        self.lost.clone()
     }
 
     fn try_to_claim(&self, environment: &Arc<SessionEnvironment>) -> State {
         let (sender, receiver) = oneshot::channel();
         let (environment, description) = (Arc::clone(environment), self.description.clone());
+        let lost = self.lost.clone();
         let claim = move || {
             let kept = |claim: Claim| {
-                claim.keep().map_err(|error| PortError::Internal(format!("no thread: {error}")).into())
+                claim.keep(lost).map_err(|error| PortError::Internal(format!("no thread: {error}")).into())
             };
             // Nobody listens if the calls that wanted it were given up; the claim stands all the same.
             let _ = sender.send(claim_owner(&environment, &description).and_then(kept));

@@ -57,7 +57,7 @@ async fn call(arguments: &CallArgs, object: Map<String, Value>) -> io::Result<Ou
 
 /// Runs the call on an engine of its own.
 async fn here(call: Call, private: Option<PrivateOptions>) -> io::Result<Outcome> {
-    let wiring = Wiring::new(private)?;
+    let wiring = Wiring::new(private, None)?;
     let outcome = wiring.engine.invoke(call).await;
     wiring.shutdown().await;
     Ok(outcome)

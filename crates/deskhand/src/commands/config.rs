@@ -82,7 +82,7 @@ async fn call(service: &ServiceArgs, tool: &str, arguments: Map<String, Value>) 
     match Place::find(service)?.connect().await? {
         Some(client) => client.submit(call).await,
         None => {
-            let wiring = wiring::Wiring::new(None);
+            let wiring = wiring::Wiring::new(None, None);
             let wiring = wiring.map_err(|error| Error::new(Code::InternalError, error.to_string()))?;
             wiring.engine.invoke(call).await
         }

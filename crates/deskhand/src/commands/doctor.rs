@@ -11,7 +11,7 @@ use crate::wiring::{VERSION, Wiring};
 
 pub(crate) fn run(json: bool) -> io::Result<ExitCode> {
     let checks = super::runtime()?.block_on(async {
-        let wiring = Wiring::new(None)?;
+        let wiring = Wiring::new(None, None)?;
         let checks = wiring.checks().await;
         wiring.shutdown().await;
         io::Result::Ok(checks)

@@ -92,7 +92,7 @@ async fn in_process(
     profile: Profile,
     shutdown: CancellationToken,
 ) -> io::Result<ExitCode> {
-    let wiring = Wiring::new(private)?;
+    let wiring = Wiring::new(private, owner.as_ref().map(Elected::holder))?;
     let session = mint_session();
     let driver = wiring.engine.lease(&session, None).map_err(io::Error::other)?;
     let failed = wiring.engine.failed();

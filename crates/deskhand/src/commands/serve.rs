@@ -87,7 +87,7 @@ async fn own(
     private: Option<PrivateOptions>,
     stop: CancellationToken,
 ) -> io::Result<ExitCode> {
-    let wiring = Wiring::new(private)?;
+    let wiring = Wiring::new(private, Some(elected.holder()))?;
     let owner = elected.holder().to_string();
     tracing::info!(%owner, version = VERSION, "the service begins");
     let (ended, elected) = server::serve(elected, wiring.engine.clone(), wiring.lost(), stop).await?;
