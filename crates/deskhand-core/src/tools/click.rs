@@ -331,7 +331,7 @@ pub(super) async fn raise(context: &Context, window: &Window, in_popup: bool) ->
 }
 
 async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> Result<Done> {
-    let Place { window, at, in_popup } = place;
+    let Place { window, at, in_popup, in_front } = place;
     if arguments.delivery == Some(Delivery::Background) {
         return click_place_in_background(context, arguments, window, at).await;
     }
@@ -341,7 +341,9 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
     };
     let ready = async {
         if let Some(window) = &window {
-            raise(context, window, in_popup || !window.frame.contains(at)).await?;
+            if !in_front {
+                raise(context, window, in_popup || !window.frame.contains(at)).await?;
+            }
             target::require_uncovered(context, window, at, Reach::Popup).await?;
         }
         Ok::<_, Error>(WindowsBefore::look(context).await)

@@ -456,6 +456,8 @@ pub(crate) struct Place {
     pub(crate) at: Point,
     /// Whether a popup of the window lies there.
     pub(crate) in_popup: bool,
+    /// Whether the window has the focus already, and nothing lies over it.
+    pub(crate) in_front: bool,
 }
 
 /// Converts the point that `aim` names to the screen.
@@ -495,7 +497,8 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
         let message = format!("the point is outside of window {}, which is {}", window.id, window.frame);
         return Err(Error::argument("x", message));
     }
-    Ok(Place { window, at, in_popup })
+    let in_front = window.as_ref().is_some_and(|window| is_in_front(&windows, window));
+    Ok(Place { window, at, in_popup, in_front })
 }
 
 /// The picture that a point without a `picture_id` was read off.
@@ -534,6 +537,18 @@ fn from_picture(picture: &Shown, window: Option<&Window>, x: f64, y: f64) -> Res
 fn has_popup_at(windows: &[Window], window: &Window, at: Point) -> bool {
     let mut popups = windows.iter().filter(|popup| popup.kind == WindowKind::Popup && belongs(popup, window));
     popups.any(|popup| popup.frame.contains(at))
+}
+
+/// Whether `window`, one of `windows`, has the focus and nothing but its own popups lies over it.
+fn is_in_front(windows: &[Window], window: &Window) -> bool {
+    let covers = |other: &&Window| {
+        let its_popup = other.kind == WindowKind::Popup && belongs(other, window);
+        other.z > window.z
+            && !other.minimized
+            && !its_popup
+            && other.frame.intersection(&window.frame).is_some()
+    };
+    window.focused && !window.minimized && !windows.iter().any(|other| covers(&other))
 }
 
 /// Whether `popup` was opened by `window`'s client.
