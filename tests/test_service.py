@@ -359,7 +359,6 @@ def test_a_private_desktop_can_be_shared(tmp_path):
     folder.mkdir()
     mark = processes.new_mark()
     env = processes.environment(folder, mark)
-    env.pop(processes.OWN_PROCESS)
     process = subprocess.Popen(
         [deskhand(), "serve", "--private", "800x600"], env=env, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -102,11 +102,11 @@ def test_a_waits_and_b_makes_it_true(desk, two):
         title = f"Shared {turn}"
         with Fixture(desk, "gtk3", "widgets", title=title):
             window = a.window(title=title)
-            b.element(window, role="button", name="Save")
-            waiting = a.start("wait_for", condition="element_appears", window_id=window["window_id"], name="Saved", timeout_ms=10_000)
+            b.element(window, role="check box", name="Send news")
+            waiting = a.start("wait_for", condition="element_appears", window_id=window["window_id"], name="Send news", state="checked", timeout_ms=10_000)
             a.call("get_cursor_position")
             start = time.monotonic()
-            clicked = b.start("click", window_id=window["window_id"], query={"role": "button", "name": "Save"})
+            clicked = b.start("click", window_id=window["window_id"], query={"role": "check box", "name": "Send news"})
             assert not b.finish(clicked).is_error and not a.finish(waiting).is_error
             took.append(max(b.arrived(clicked), a.arrived(waiting)) - start)
     # The machine may be busy with something else once; not each time.

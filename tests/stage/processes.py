@@ -8,9 +8,6 @@ from pathlib import Path
 
 MARK = "DESKHAND_TEST_MARK"
 
-# Keeps clients from sharing a service.
-OWN_PROCESS = "DESKHAND_MCP_NO_RELAUNCH"
-
 # Variables of whoever runs the tests that would lead a program to their desktop, or change what it does.
 FOREIGN = (
     "AT_SPI_BUS_ADDRESS",
@@ -44,8 +41,6 @@ def environment(folder, mark, **more):
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
     clean.update(HOME=str(home), XDG_RUNTIME_DIR=str(runtime), LANG="C.UTF-8", LC_ALL="C.UTF-8")
     clean[MARK] = mark
-    # Each client owns its desktop, and what it starts is its own; tests of the service take this out again.
-    clean[OWN_PROCESS] = "1"
     clean.update(more)
     return clean
 

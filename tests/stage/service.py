@@ -12,10 +12,8 @@ from .client import Client
 from .program import deskhand
 
 def shared(desktop, **more):
-    """The desktop's environment, in which `deskhand mcp` uses a service."""
-    env = {name: value for name, value in desktop.env.items() if name != processes.OWN_PROCESS}
-    env.update(more)
-    return env
+    """The desktop's environment, changed."""
+    return {**desktop.env, **more}
 
 
 def command(desktop, *arguments, env=None, check=None, timeout=30, program=None):
