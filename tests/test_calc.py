@@ -62,6 +62,19 @@ def test_what_was_typed_into_a_cell_is_not_denied_before_it_is_committed(client,
     client.element(window, role="table cell", name="D2", contains="valD2", max_elements=2000)
 
 
+def test_a_menu_that_is_published_twice_is_found_by_its_name(client, desktop, office):
+    window = sheet_window(client)
+    number = window["window_id"]
+    published = client.tree(window, max_elements=5000, include_hidden=True).elements
+    for name in ("File", "Format", "Data"):
+        assert len([element for element in published if (element.role, element.name) == ("menu", name)]) > 1
+        answer = client.call("click", window_id=number, query={"role": "menu", "name": name, "exact": True})
+        assert answer["effect"] == "confirmed", answer.structured
+        assert [popup for popup in client.windows() if popup["kind"] == "popup"]
+        client.call("press_key", key="Escape", window_id=number)
+        processes.wait_until(lambda: not [w for w in client.windows() if w["kind"] == "popup"], 5, "the menu closes")
+
+
 def test_f29_the_tree_is_as_large_as_libatspis(client, desktop, office):
     window = sheet_window(client)
     theirs = reference.walk(desktop, "LibreOffice Calc")

@@ -248,7 +248,8 @@ confirmed by ax_value: 55 → 12.5
 > set_value {"window_id": 1, "element_index": 1, "value": 300}
 invalid_argument: argument `value`: 300 is out of range; expected 0 to 100
 > set_value {"window_id": 1, "element_index": 2, "value": 55}
-suspected_noop by ax_value: 30 → 30; focus it and use the arrow keys, or drag it
+suspected_noop by keyboard: 30 → 30; it takes neither a value nor keys; drag it
+  * press [] Right x1
 > set_value {"window_id": 1, "element_index": 3, "value": true}
 confirmed by ax_action: unchecked → checked
   * use check box "Mute"
@@ -257,7 +258,7 @@ confirmed by ax_value: [3] check box "Mute" was so already
 > set_value {"window_id": 1, "element_index": 3, "value": "purple"}
 invalid_argument: argument `value`: expected true or false for [3] check box "Mute"
 > set_value {"window_id": 1, "element_index": 0, "value": 1}
-not_supported: [0] frame "Mixer" holds no value that could be set
+not_supported: [0] frame "Mixer" holds no value that could be set; if it opens something to choose from, click it
 "#,
     );
 }

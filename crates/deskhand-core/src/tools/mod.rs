@@ -29,6 +29,7 @@ mod select_text;
 mod sessions;
 mod set_value;
 mod som;
+mod steps;
 mod target;
 mod type_text;
 mod under;

@@ -8,15 +8,19 @@ use serde::Deserialize;
 
 use super::choose;
 use super::click;
+use super::steps;
 use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
 use super::{Spec, Surface, Tool};
-use crate::desktop::{Chord, Key, PortError, State, Tally, WindowId};
+use crate::desktop::{Chord, Key, Node, PortError, State, Tally, WindowId};
 use crate::effect::{Delivery, EFFECT_WAIT, Effect, EffectReport, Patience, Route};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
 use crate::tree::{is_text_input, is_toggle, quote};
+
+/// A date with its time has so many fields at most; what has more is a form.
+const MAX_PARTS: usize = 8;
 
 /// A value as the caller writes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -117,16 +121,50 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
                 set_cell(&context, &arguments, element).await
             } else if element.node.interfaces.value && arguments.value.number().is_some() {
                 set_number(&context, &arguments, element).await
+            } else if let Some(parts) = parts(&element) {
+                let message = format!(
+                    "{} is set in parts, nothing was done: set_value on each of {parts}",
+                    element.describe()
+                );
+                Err(Error::new(Code::NotSupported, message))
             } else if element.node.interfaces.editable_text || is_text_input(&role) {
                 set_text(&context, &arguments, element).await
             } else if element.node.interfaces.value {
                 Err(Error::argument("value", format!("expected a number for {}", element.describe())))
             } else {
-                let message = format!("{} holds no value that could be set", element.describe());
+                let message = format!(
+                    "{} holds no value that could be set; if it opens something to choose from, click it",
+                    element.describe()
+                );
                 Err(Error::new(Code::NotSupported, message))
             }
         })
         .await
+}
+
+/// The fields that a date or time is made of, in words; `None` if it is none or has no such parts.
+fn parts(element: &Element) -> Option<String> {
+    let nodes = &element.snapshot.nodes;
+    let is_below = |mut place: u32| {
+        while let Some(parent) = nodes[place as usize].parent {
+            if parent == element.place {
+                return true;
+            }
+            place = parent;
+        }
+        false
+    };
+    if !matches!(element.role(), "date editor" | "panel" | "section") {
+        return None;
+    }
+    let is_part = |node: &Node| matches!(node.role.as_str(), "spin button" | "entry");
+    let places = (0u32..).zip(nodes).filter(|(place, node)| is_part(node) && is_below(*place));
+    let parts: Vec<String> = places
+        .map(|(place, node)| {
+            format!("[{}] {} {}", element.snapshot.index(place), node.role, quote(&node.name, 40))
+        })
+        .collect();
+    (2..=MAX_PARTS).contains(&parts.len()).then(|| parts.join(", "))
 }
 
 /// A cell of a list that holds a check box: GTK 3 tells so only by what can be done to it.
@@ -190,11 +228,14 @@ async fn set_number(context: &Context, arguments: &Arguments, element: Element) 
             return Ok(report(Effect::Unverifiable).to(after.current.to_string()).hint(hint));
         }
     }
-    if element.node.interfaces.editable_text && arguments.delivery != Some(Delivery::Background) {
+    if arguments.delivery == Some(Delivery::Background) {
+        let hint = "it takes no value in the background; use delivery \"foreground\"";
+        return Ok(report(Effect::SuspectedNoop).to(before.current.to_string()).hint(hint));
+    }
+    if element.node.interfaces.editable_text {
         return set_text(context, arguments, element).await;
     }
-    let hint = "focus it and use the arrow keys, or drag it";
-    Ok(report(Effect::SuspectedNoop).to(before.current.to_string()).hint(hint))
+    steps::set(context, &element, before, wanted).await
 }
 
 async fn set_text(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {

@@ -393,6 +393,7 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
     let stands_alone =
         |place: &u32| is_interactive(&tree.nodes[*place as usize].role) || !is_in_a_match(*place);
     let found: Vec<u32> = found.iter().copied().filter(stands_alone).collect();
+    let found = if found.len() > 1 { in_shown_bars(context, &reading, found).await? } else { found };
     let elements = tree.nodes.len();
     let Reading { window, tree, parts } = reading;
     let Tree { nodes, notes, .. } = tree;
@@ -447,6 +448,34 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
             Err(Error::new(Code::Ambiguous, message).with_details(details))
         }
     }
+}
+
+/// Leaves out of `found` what belongs to a menu bar that lies nowhere, if some belongs to one that does not: LibreOffice
+/// publishes its menus twice, as its own and as the toolkit's, and shows one of them.
+async fn in_shown_bars(context: &Context, reading: &Reading, found: Vec<u32>) -> Result<Vec<u32>> {
+    let nodes = &reading.tree.nodes;
+    let bar = |place: u32| {
+        let line = std::iter::successors(Some(place), |at| nodes[*at as usize].parent);
+        line.into_iter().find(|at| nodes[*at as usize].role == "menu bar")
+    };
+    let bars: Vec<Option<u32>> = found.iter().map(|place| bar(*place)).collect();
+    let mut asked: Vec<u32> = bars.iter().flatten().copied().collect();
+    asked.sort_unstable();
+    asked.dedup();
+    if asked.len() < 2 {
+        return Ok(found);
+    }
+    let request = DetailsRequest { text_limit: 0, frames: true, actions: false };
+    let details = reading.details(context, &asked, request).await?;
+    let lies = |details: &Option<Details>| {
+        details.as_ref().and_then(|details| details.frame).is_some_and(|frame| !frame.is_empty())
+    };
+    let nowhere: Vec<u32> =
+        asked.iter().zip(&details).filter(|(_, details)| !lies(details)).map(|(bar, _)| *bar).collect();
+    let is_kept = |bar: &Option<u32>| bar.is_none_or(|bar| !nowhere.contains(&bar));
+    let kept: Vec<u32> =
+        found.iter().zip(&bars).filter(|(_, bar)| is_kept(bar)).map(|(place, _)| *place).collect();
+    Ok(if kept.is_empty() { found } else { kept })
 }
 
 /// A point of the screen, and the window that it was meant for.

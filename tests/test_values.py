@@ -1,0 +1,64 @@
+"""Values that toolkits take in no simple way: dates and times of pages, sliders that ignore what they are set to."""
+
+import json
+
+import pytest
+
+from stage import application, processes
+from stage.application import Fixture, swing
+
+PAGE = """<!doctype html><title>Inputs</title>
+<label>When <input type=date value="2024-05-06"></label><label>Clock <input type=time value="10:20"></label>
+<label>Empty <input type=date></label>
+<script>document.oninput = () => {
+  document.title = "Inputs: " + [...document.querySelectorAll("input")].map(input => input.value).join("|") + ";" }</script>"""
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_dates_and_times_of_pages_are_set_in_parts(client, desktop, browser, tmp_path):
+    """The page tells in its title what it holds."""
+    page = tmp_path / "page.html"
+    page.write_text(PAGE)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(getattr(application, browser)(profile, page.as_uri()))
+    try:
+        window = client.window(title="Inputs", timeout=40)
+        client.element(window, contains='"Empty"', role="date editor", timeout=20)
+
+        def set_parts(name, values):
+            """Asks for the whole, and sets the parts that the refusal names."""
+            whole = [e for e in client.tree(window).elements if e.name == name and e.role in ("date editor", "panel")][-1]
+            refused = client.try_call("set_value", window_id=window["window_id"], element_index=whole.index, value="2025-12-24")
+            assert refused.code == "not_supported" and "set_value on each" in refused.error_message, refused.structured
+            parts = [
+                int(part.split("]")[0]) for part in refused.error_message.split("set_value on each of ")[1].split("[")[1:]
+            ]
+            assert len(parts) == len(values), refused.error_message
+            for part, value in zip(parts, values):
+                answer = client.call("set_value", window_id=window["window_id"], element_index=part, value=value)
+                assert answer["effect"] != "suspected_noop" and answer["route"] == "keyboard", (part, answer.structured)
+
+        set_parts("When", (12, 24, 2025))
+        client.window(title="Inputs: 2025-12-24|10:20|;")
+        set_parts("Clock", (5, 45, 2 if browser == "chromium" else "PM"))
+        client.window(title="Inputs: 2025-12-24|17:45|;")
+        set_parts("Empty", (1, 2, 1999))
+        client.window(title="Inputs: 2025-12-24|17:45|1999-01-02;")
+    finally:
+        processes.end(process)
+
+
+def test_a_slider_that_ignores_its_value_is_moved_by_keys(client, desktop, tmp_path):
+    with Fixture(desktop, "swing", "gallery", title="Swing values", program=swing(tmp_path)) as fixture:
+        window = client.window(title="Swing values")
+        slider = client.element(window, role="slider")
+        where = {"window_id": window["window_id"], "element_index": slider.index}
+        refused = client.call("set_value", **where, value=70, delivery="background")
+        assert refused["effect"] == "suspected_noop" and "foreground" in refused["hint"], refused.structured
+        for value in (70, 7, 100, 0, 33):
+            start = len(fixture.events)
+            answer = client.call("set_value", **where, value=value)
+            assert (answer["effect"], answer["route"], answer["after"]) == ("confirmed", "keyboard", str(value)), answer.structured
+            told = fixture.matching("value", start)
+            assert told and told[-1]["value"] == value, json.dumps(told[-3:])
