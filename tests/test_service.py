@@ -430,6 +430,28 @@ def test_configuration_with_and_without_a_service(desk):
     assert json.loads(file.read_text()) == {}
 
 
+def test_limits_are_those_of_the_service(desk):
+    assert command(desk, "serve", "--limit", "gravity=2").returncode == 2
+    process = serve(desk, "--limit", "connections=3", "--limit", "calls=2")
+    path = status(desk)["socket"]
+    with Wire(path) as one, Wire(path) as two:
+        assert one.ask("hello")["ok"]["limits"]["connections"] == 3
+        third = Wire(path)
+        third.ask("status")
+        with Wire(path) as turned_away:
+            answer = turned_away.line()
+            assert answer["error"]["code"] == "limit_exceeded" and "connections" in answer["error"]["message"]
+        third.close()
+        two.ask("hello", session="few", lease=True)
+        waiting = {"condition": "window_opens", "title": "never", "timeout_ms": 9000}
+        for _ in range(2):
+            two.send("call", session="few", tool="wait_for", arguments=waiting)
+        answer = two.call("get_config", session="few")
+        assert answer["error"]["code"] == "limit_exceeded" and "calls" in answer["error"]["message"]
+    process.terminate()
+    assert process.wait(10) == 0
+
+
 def test_another_user_is_turned_away(desk):
     """The socket lies in a folder that only its owner may enter; and whoever gets at it is looked at."""
     with client(desk):

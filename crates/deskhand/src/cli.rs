@@ -51,6 +51,9 @@ pub(crate) enum Command {
         /// End when the last client has left
         #[arg(long)]
         managed: bool,
+        /// Change a bound: sessions, connections, calls (of a session), snapshots (of a session), output_bytes (of a connection)
+        #[arg(long, value_name = "NAME=N")]
+        limit: Vec<Limit>,
     },
     /// Pass the lines of the service's socket through stdin and stdout
     ///
@@ -166,6 +169,23 @@ pub(crate) struct DesktopArgs {
 impl DesktopArgs {
     pub(crate) fn private(&self) -> Option<PrivateOptions> {
         self.private.map(|size| PrivateOptions { size, keep_home: self.keep_home })
+    }
+}
+
+/// A bound of a service, and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    pub(crate) name: String,
+    pub(crate) value: usize,
+}
+
+impl std::str::FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pair = text.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
+        let (name, value) = pair.ok_or("expected NAME=NUMBER, such as connections=64")?;
+        Ok(Self { name: name.to_owned(), value })
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Place {
 pub(crate) struct Greeting {
     /// The session whose life the connection is.
     pub(crate) lease: Option<SessionId>,
+    /// What people see in the list of sessions.
+    pub(crate) label: Option<String>,
     /// Whether the service is to stay.
     pub(crate) persistent: bool,
 }
@@ -172,13 +174,15 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Connector {
     pub(crate) place: Place,
+    pub(crate) label: Option<String>,
     pub(crate) persistent: bool,
 }
 
 impl Connect for Connector {
     fn connect(&self, session: SessionId, launch: bool) -> BoxFuture<'static, Result<Client, Error>> {
         let place = self.place.clone();
-        let greeting = Greeting { lease: Some(session), persistent: self.persistent };
+        let greeting =
+            Greeting { lease: Some(session), label: self.label.clone(), persistent: self.persistent };
         async move {
             if launch {
                 return place.connect_or_launch(greeting).await.map(|(client, _)| client);
@@ -195,11 +199,11 @@ impl Connect for Connector {
 /// Connects and says hello.
 async fn connect_to(socket: &Path, build: Option<String>, greeting: Greeting) -> io::Result<Client> {
     let client = Client::new(UnixStream::connect(socket).await?, socket);
-    let Greeting { lease, persistent } = greeting;
+    let Greeting { lease, label, persistent } = greeting;
     let parameters = wire::HelloParameters {
         lease: lease.is_some(),
         build,
-        label: None,
+        label,
         lifetime: persistent.then_some(wire::Lifetime::Persistent),
     };
     client.request::<wire::Hello>(lease.as_ref(), parameters).await.map_err(io::Error::other)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deskhand_core::desktop::{Check, Clipboard, Health};
+use deskhand_core::limits::Limits;
 use deskhand_core::{Engine, Host, SessionId};
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
@@ -31,6 +32,15 @@ impl Wiring {
     /// Puts the parts together. Opens no display and no bus and starts nothing: the first call that needs the desktop
     /// does. `owner` is who owns the desktop in this process, if somebody does: the display is claimed in that name.
     pub(crate) fn new(private: Option<PrivateOptions>, owner: Option<&Holder>) -> io::Result<Self> {
+        Self::with_limits(private, owner, Limits::default())
+    }
+
+    /// The same, with bounds of its own.
+    pub(crate) fn with_limits(
+        private: Option<PrivateOptions>,
+        owner: Option<&Holder>,
+        limits: Limits,
+    ) -> io::Result<Self> {
         let program = program()?;
         let private = private.map(|options| Arc::new(PrivateSource::new(options, program.clone())));
         let source: Arc<dyn EnvironmentSource> = match &private {
@@ -54,6 +64,7 @@ impl Wiring {
             settings_file: settings_file(),
             version: VERSION.to_owned(),
             session_idle,
+            limits,
             ..Host::default()
         };
         let engine = Engine::new(desktop, host);

@@ -50,6 +50,7 @@ async fn serve(
     client: lifecycle::Client,
 ) -> io::Result<ExitCode> {
     let shutdown = CancellationToken::new();
+    let label = client.name();
     lifecycle::watch(&shutdown, client)?;
     let facts = ModeFacts {
         no_daemon_relaunch: arrangement.no_daemon_relaunch,
@@ -66,7 +67,7 @@ async fn serve(
                     Err(error) => return fail_with(&error, false),
                 },
             };
-            in_process(private, owner, profile, shutdown).await
+            in_process(private, owner, profile, label, shutdown).await
         }
         Mode::Proxy(reason) => {
             eprintln!(
@@ -74,7 +75,7 @@ async fn serve(
                  this process instead",
                 reason.words()
             );
-            proxy(arrangement, profile, shutdown).await
+            proxy(arrangement, profile, label, shutdown).await
         }
     }
 }
@@ -90,11 +91,12 @@ async fn in_process(
     private: Option<PrivateOptions>,
     owner: Option<Elected>,
     profile: Profile,
+    label: Option<String>,
     shutdown: CancellationToken,
 ) -> io::Result<ExitCode> {
     let wiring = Wiring::new(private, owner.as_ref().map(Elected::holder))?;
     let session = mint_session();
-    let driver = wiring.engine.lease(&session, None).map_err(io::Error::other)?;
+    let driver = wiring.engine.lease(&session, label.as_deref()).map_err(io::Error::other)?;
     let failed = wiring.engine.failed();
     end_with(&failed, &shutdown);
     let served = over_stdio(Arc::new(driver), session, profile, shutdown).await;
@@ -113,6 +115,7 @@ async fn in_process(
 async fn proxy(
     arrangement: Arrangement,
     profile: Profile,
+    label: Option<String>,
     shutdown: CancellationToken,
 ) -> io::Result<ExitCode> {
     let session = mint_session();
@@ -124,7 +127,7 @@ async fn proxy(
             LossArg::Relaunch => OnLoss::Relaunch,
             LossArg::Fail => OnLoss::Fail,
         };
-        let connector = Arc::new(Connector { place, persistent });
+        let connector = Arc::new(Connector { place, label, persistent });
         Proxy::new(connector, session.clone(), profile, on_loss).await
     };
     let driver = tokio::select! {

@@ -41,7 +41,9 @@ pub(crate) fn run(command: Command) -> ExitCode {
             };
             mcp::run(desktop.private(), profile.into(), arrangement)
         }
-        Command::Serve { desktop, socket, managed } => serve::run(desktop.private(), socket, managed),
+        Command::Serve { desktop, socket, managed, limit } => {
+            serve::run(desktop.private(), socket, managed, &limit)
+        }
         Command::Connect { service } => connect::run(&service),
         Command::Status { service, json } => status::run(&service, json),
         Command::Stop { service, json } => stop::run(&service, json),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use deskhand_core::Error;
+use deskhand_core::limits::Limits;
 use deskhand_linux::private::PrivateOptions;
 use deskhand_service::election::{Candidate, Elected};
 use deskhand_service::holder::{Holder, Lifetime, Role};
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::fail_with;
-use crate::cli::ServiceArgs;
+use crate::cli::{Limit, ServiceArgs};
 use crate::lifecycle;
 use crate::service::{self, Greeting, Place};
 use crate::wiring::{VERSION, Wiring};
@@ -23,18 +24,32 @@ pub(crate) fn run(
     private: Option<PrivateOptions>,
     socket: Option<PathBuf>,
     managed: bool,
+    limits: &[Limit],
 ) -> io::Result<ExitCode> {
+    let limits = match set(limits) {
+        Ok(limits) => limits,
+        Err(error) => return Ok(super::fail(super::USAGE, error.message)),
+    };
     let runtime = super::runtime()?;
-    let code = runtime.block_on(serve(private, socket, managed));
+    let code = runtime.block_on(serve(private, socket, managed, limits));
     // Threads may still wait for a display server that does not answer.
     runtime.shutdown_background();
     code
+}
+
+fn set(wanted: &[Limit]) -> Result<Limits, Error> {
+    let mut limits = Limits::default();
+    for limit in wanted {
+        limits.set(&limit.name, limit.value)?;
+    }
+    Ok(limits)
 }
 
 async fn serve(
     private: Option<PrivateOptions>,
     socket: Option<PathBuf>,
     managed: bool,
+    limits: Limits,
 ) -> io::Result<ExitCode> {
     let stop = CancellationToken::new();
     lifecycle::on_signal(&stop)?;
@@ -53,13 +68,13 @@ async fn serve(
         }
         Err(error) => return fail_with(&error, false),
     };
-    own(elected, private, stop).await
+    own(elected, private, limits, stop).await
 }
 
 /// The right to own the desktop, or what became of it if the service is there already.
 async fn become_owner(candidate: &Candidate, lifetime: Lifetime) -> Result<Result<Elected, String>, Error> {
     let deadline = Instant::now() + PATIENCE;
-    let greeting = Greeting { lease: None, persistent: lifetime == Lifetime::Persistent };
+    let greeting = Greeting { persistent: lifetime == Lifetime::Persistent, ..Greeting::default() };
     let connect = |holder: Holder| {
         let (greeting, digest) = (greeting.clone(), candidate.build.digest.clone());
         async move { service::greet(&holder, digest, greeting).await }
@@ -85,9 +100,10 @@ async fn become_owner(candidate: &Candidate, lifetime: Lifetime) -> Result<Resul
 async fn own(
     elected: Elected,
     private: Option<PrivateOptions>,
+    limits: Limits,
     stop: CancellationToken,
 ) -> io::Result<ExitCode> {
-    let wiring = Wiring::new(private, Some(elected.holder()))?;
+    let wiring = Wiring::with_limits(private, Some(elected.holder()), limits)?;
     let owner = elected.holder().to_string();
     tracing::info!(%owner, version = VERSION, "the service begins");
     let (ended, elected) = server::serve(elected, wiring.engine.clone(), wiring.lost(), stop).await?;

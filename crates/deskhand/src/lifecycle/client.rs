@@ -22,6 +22,8 @@ const SETTLING: Duration = Duration::from_millis(100);
 /// The processes whose end is the client's: the parent first.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// Name of the client's program.
+    name: Option<String>,
     line: Vec<Watched>,
     found: Instant,
 }
@@ -36,7 +38,13 @@ impl Client {
     /// Looks for the client. To be called first thing: a parent that has ended cannot be found any more.
     pub(crate) fn find() -> Self {
         let line = line_to_client(Pid::as_raw(getppid()), Process::read);
-        Self { line: line.iter().filter_map(Watched::open).collect(), found: Instant::now() }
+        let name = line.last().map(|client| client.name.clone());
+        Self { name, line: line.iter().filter_map(Watched::open).collect(), found: Instant::now() }
+    }
+
+    /// Name of the client's program, for people: at most 15 bytes.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.name.clone()
     }
 
     /// Cancels `shutdown` when the client has ended.
