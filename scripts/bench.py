@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from stage import processes
+from stage import processes, service
 from stage.application import Fixture, calc, chromium, end_office
 from stage.client import Client
 from stage.desktop import PrivateDesktop
@@ -40,7 +40,14 @@ class Server:
         self.hidden = command is None
 
     def connect(self):
+        """A client; deskhand's shares a service that it starts if there is none, and that ends with its last client."""
         return Client(self.desktop, command=self.command)
+
+    def connect_alone(self):
+        """A client whose process owns the desktop itself."""
+        if not self.hidden:
+            raise NotOffered("processes that share a desktop")
+        return Client(self.desktop, arguments=["--no-daemon-relaunch"])
 
     def arguments(self, tool, window=None, **wanted):
         """Arguments as far as the tool takes them; a window goes by id, pid or both."""
@@ -120,11 +127,38 @@ class Bench:
 
     # Rows: each gives a list of (seconds, bytes)
 
-    def initialize(self, server):
+    def initialize(self, connect):
         for _ in range(15):
+            start = time.monotonic()
+            with connect() as client:
+                yield time.monotonic() - start, client.received_bytes
+
+    def initialize_alone(self, server):
+        yield from self.initialize(server.connect_alone if server.hidden else server.connect)
+
+    def initialize_launching(self, server):
+        for _ in range(8):
+            processes.wait_until(lambda: service.status(self.desktop) is None, 10, "the last service has ended")
             start = time.monotonic()
             with server.connect() as client:
                 yield time.monotonic() - start, client.received_bytes
+
+    def initialize_shared(self, server):
+        with server.connect():
+            yield from self.initialize(server.connect)
+
+    def through_the_proxy(self, tool, times, **arguments):
+        """By how much a call takes longer, each with its answer's bytes: median against median."""
+        def row(server):
+            medians = []
+            for connect in (server.connect_alone, server.connect):
+                with connect() as client:
+                    taken = [server.call(client, tool, **arguments)[:2] for _ in range(times)]
+                    medians.append(statistics.median(seconds for seconds, _ in taken))
+                    size = taken[-1][1]
+            yield medians[1] - medians[0], size
+
+        return row
 
     def tool_list(self, server):
         with server.connect() as client:
@@ -252,7 +286,8 @@ class Bench:
             server.call(client, "list_windows")
             server.call(client, "get_window_state", self.window("Mousepad"), capture_mode="ax")
             time.sleep(2)
-            ours = [client.pid, *processes.descendants(client.pid)]
+            owner = service.status(self.desktop)["pid"] if server.hidden else client.pid
+            ours = [*{client.pid, owner, *processes.descendants(client.pid), *processes.descendants(owner)}]
             before = used(ours)
             time.sleep(self.options.idle_seconds)
             after = used(ours)
@@ -260,6 +295,9 @@ class Bench:
             cpu = sum(after[thread][0] - before.get(thread, (0, 0))[0] for thread in after)
             wakes = sum(after[thread][1] - before.get(thread, (0, 0))[1] for thread in after)
             resident = sum(processes.resident_bytes(pid) for pid in ours)
+            if server.hidden:
+                parts = [processes.resident_bytes(pid) / 1e6 for pid in (owner, client.pid)]
+                self.remark(server, f"service {parts[0]:.1f} MB RSS, proxy {parts[1]:.1f} MB RSS")
             self.remark(
                 server,
                 f"{100 * cpu / self.options.idle_seconds:.2f} % CPU, {wakes} wake-ups in {self.options.idle_seconds} s, "
@@ -271,7 +309,9 @@ class Bench:
         self.remarks.append(f"{server.name}: {text}")
 
     def rows(self):
-        yield "initialize, from process start", "15", self.initialize
+        yield "initialize, in-process", "15", self.initialize_alone
+        yield "initialize, proxy", "15", self.initialize_shared
+        yield "initialize, proxy that launches", "150", self.initialize_launching
         yield "tools/list", "24 KB", self.tool_list
         for name, cold, warm in (
             ("Mousepad", "25", "5"), ("galculator", "8", "5"), ("1,000 links", "200", "40"),
@@ -286,8 +326,10 @@ class Bench:
         yield "click on a button without an effect", "", self.click_unseen
         yield "100 characters, auto", "", self.hundred_characters("auto")
         yield "100 characters, real keys", "", self.hundred_characters("foreground")
+        yield "proxy: what it adds to a call", "0.3", self.through_the_proxy("get_cursor_position", 200)
+        yield "proxy: what it adds to a picture", "2", self.through_the_proxy("screenshot", 20, max_image_dimension=1920)
         yield "8 clients x 50 calls", "150 calls/s", self.eight_clients
-        yield "idle", "0.1 %, 20 MB", self.idle
+        yield "idle", "0.1 %, 20+8 MB", self.idle
 
     def run(self):
         headings = "".join(f" {server.name[:14]:>14} {'p95':>8} {'bytes':>9}" for server in self.servers)
