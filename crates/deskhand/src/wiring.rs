@@ -41,7 +41,7 @@ impl Wiring {
         owner: Option<&Holder>,
         limits: Limits,
     ) -> io::Result<Self> {
-        let program = program()?;
+        let program = program();
         let private = private.map(|options| Arc::new(PrivateSource::new(options, program.clone())));
         let source: Arc<dyn EnvironmentSource> = match &private {
             Some(private) => Arc::clone(private) as _,
@@ -102,9 +102,10 @@ pub(crate) fn guard() -> ExitCode {
     deskhand_linux::x11::guard::run(&environment, &mut deskhand_linux::input_method::undo)
 }
 
-/// The path of this program, to execute it as one of its helpers.
-pub(crate) fn program() -> io::Result<PathBuf> {
-    std::env::current_exe()
+/// This program, to execute it as one of its helpers: the file that runs, whatever has become of its path since. A helper
+/// of another build would not understand us.
+pub(crate) fn program() -> PathBuf {
+    deskhand_service::build::RUNNING.into()
 }
 
 /// A session id that no other process has.

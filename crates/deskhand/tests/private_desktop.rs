@@ -246,6 +246,51 @@ fn the_parts_work() {
 }
 
 #[test]
+fn helpers_are_the_build_that_runs_whatever_has_become_of_its_file() {
+    let mark = Mark::new();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = folder.path().join("deskhand");
+    std::fs::hard_link(PROGRAM, &program).unwrap();
+    let mut server = Command::new(&program)
+        .args(["mcp", "--private"])
+        .env(Mark::NAME, &mark.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let mut output = BufReader::new(server.stdout.take().unwrap());
+    let mut ask = |method: &str, params: serde_json::Value| -> serde_json::Value {
+        let request = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(input, "{request}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let client = serde_json::json!({"name": "t", "version": "1"});
+    ask(
+        "initialize",
+        serde_json::json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}),
+    );
+    // An update puts another program there.
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, "no program").unwrap();
+    // The first one starts the supervisor, the second one the guard.
+    let windows = ask("tools/call", serde_json::json!({"name": "list_windows", "arguments": {}}));
+    assert_ne!(windows["result"]["isError"], true, "{windows}");
+    let pressed = ask("tools/call", serde_json::json!({"name": "press_key", "arguments": {"key": "F9"}}));
+    let is_guard = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"deskhand\0guard\0")
+            && parent(*pid) == server.id()
+    };
+    assert!(processes().any(|pid| is_guard(&pid)), "{pressed}");
+    assert!(mark.processes().iter().any(|(_, name)| name == "deskhand"), "{:?}", mark.processes());
+    drop(input);
+    server.wait().unwrap();
+    mark.assert_gone(GONE);
+}
+
+#[test]
 fn nothing_survives_an_owner_that_is_killed() {
     let mark = Mark::new();
     let mut run = Running::start(&mark, &format!("{STUBBORN}; echo ready; sleep 1004"));

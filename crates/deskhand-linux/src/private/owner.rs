@@ -223,7 +223,7 @@ fn new_setup(options: PrivateOptions, streams: Streams) -> std::io::Result<Setup
 
 fn spawn(program: &Path, socket: OwnedFd, streams: Streams) -> std::io::Result<tokio::process::Child> {
     let mut command = tokio::process::Command::new(program);
-    command.arg("supervise").stdin(socket).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg0("deskhand").arg("supervise").stdin(socket).stdout(Stdio::null()).stderr(Stdio::null());
     if streams == Streams::Ours {
         // Beside the owner's process group, which the terminal's signals go to. The other kind makes a session of its own.
         command.process_group(0);

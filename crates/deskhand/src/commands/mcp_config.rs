@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::Client;
 
 pub(crate) fn run(client: Client, private: bool) -> io::Result<ExitCode> {
-    let program = crate::wiring::program()?.canonicalize()?;
+    let program = std::env::current_exe()?.canonicalize()?;
     super::print(&snippet(client, &program, private))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ mod owed;
 mod process;
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -155,7 +156,7 @@ impl Drop for Running {
 /// inherited but the pipes.
 fn start(program: &Path, environment: &SessionEnvironment) -> std::io::Result<Running> {
     let mut command = Command::new(program);
-    command.arg(SUBCOMMAND).env_clear().current_dir("/");
+    command.arg0("deskhand").arg(SUBCOMMAND).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     for (name, value) in [
         ("DISPLAY", environment.display.as_ref().map(std::ffi::OsString::from)),
