@@ -89,10 +89,23 @@ impl Stage {
     }
 }
 
+/// Everything that names the folder is ended, launched services and those that only tried to become one: a service's end is
+/// the beginning of the next one as long as somebody tries.
 impl Drop for Stage {
     fn drop(&mut self) {
-        for holder in self.folder.holders() {
-            kill_and_wait(holder.pid);
+        let folder = self.folder.path().as_os_str().as_encoded_bytes();
+        loop {
+            let processes = std::fs::read_dir("/proc").unwrap().flatten();
+            let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+            let of_ours = |pid: &u32| {
+                std::fs::read(format!("/proc/{pid}/cmdline"))
+                    .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == folder))
+            };
+            let left: Vec<u32> = pids.filter(of_ours).collect();
+            if left.is_empty() {
+                return;
+            }
+            left.into_iter().for_each(kill_and_wait);
         }
     }
 }
