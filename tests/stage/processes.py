@@ -10,6 +10,7 @@ MARK = "DESKHAND_TEST_MARK"
 
 # Variables of whoever runs the tests that would lead a program to their desktop, or change what it does.
 FOREIGN = (
+    "ACPMUX_HOME",
     "AT_SPI_BUS_ADDRESS",
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",

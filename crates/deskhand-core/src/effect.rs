@@ -483,6 +483,9 @@ impl Observer {
     async fn window_evidence(&mut self, context: &Context) -> Option<String> {
         let (_, before) = self.windows.as_ref()?;
         let window = self.window.as_ref()?;
+        if !context.sees().await {
+            return None;
+        }
         let after = context.desktop().windows.list().await.ok()?;
         let ours = |other: &&Window| {
             (other.pid.is_some() && other.pid == window.pid || other.parent == Some(window.id))

@@ -94,6 +94,8 @@ codes! {
     FileError "file_error" Request,
     /// The person at the machine has not allowed it.
     ConsentRequired "consent_required" Request,
+    /// A revoke of consent could not be watched for. Nothing was started.
+    ConsentWatchUnavailable "consent_watch_unavailable" Request,
     /// The display server does not answer at the moment.
     DesktopNotResponding "desktop_not_responding" Request,
     /// The desktop, or a part of it, cannot be reached; the message says what and why.
@@ -173,7 +175,7 @@ impl Error {
         self
     }
 
-    /// What goes into `structuredContent`.
+    /// As it passes between processes: every field for itself, so that it can be read back.
     pub fn to_json(&self) -> Value {
         let mut json = serde_json::json!({
             "code": self.code.name(),
@@ -182,6 +184,19 @@ impl Error {
         });
         if let Some(details) = &self.details {
             json["details"] = details.clone();
+        }
+        json
+    }
+
+    /// What goes into `structuredContent`. What consent is missing stands beside the code there, where a host that shows it
+    /// to the person looks for it.
+    pub fn structured(&self) -> Value {
+        let mut json = self.to_json();
+        if self.code == Code::ConsentRequired
+            && let Value::Object(json) = &mut json
+            && let Some(Value::Object(details)) = json.remove("details")
+        {
+            json.extend(details);
         }
         json
     }

@@ -1,12 +1,14 @@
 //! What the engine takes from the process it runs in, gathered in one value so that tests can set it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::consent::{Background, ConsentSource, NeverJoined};
 use crate::limits::Limits;
 
 /// The process's surroundings.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Host {
     /// Where global settings are kept; `None`: they are not saved.
     pub settings_file: Option<PathBuf>,
@@ -18,4 +20,23 @@ pub struct Host {
     pub limits: Limits,
     /// Version of the program, for `health_report`.
     pub version: String,
+    /// Where consent comes from.
+    pub consent: Arc<dyn ConsentSource>,
+    /// Who runs what goes on between calls.
+    pub background: Background,
+}
+
+impl Default for Host {
+    /// A machine that cannot be joined.
+    fn default() -> Self {
+        Self {
+            settings_file: None,
+            call_timeout: None,
+            session_idle: None,
+            limits: Limits::default(),
+            version: String::new(),
+            consent: Arc::new(NeverJoined),
+            background: Background::default(),
+        }
+    }
 }

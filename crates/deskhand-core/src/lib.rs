@@ -7,6 +7,7 @@
 
 mod activity;
 pub mod call;
+pub mod consent;
 pub mod desktop;
 pub mod driver;
 pub mod effect;

@@ -24,7 +24,7 @@ impl Sight {
     /// Looks at a window. `None` if it cannot be seen now: evidence is nothing that an action fails for want of.
     pub(crate) async fn of(context: &Context, window: WindowId) -> Option<Self> {
         let target = CaptureTarget::Window(window);
-        context.desktop().screen.capture(target, context.stop()).await.ok().map(Self)
+        context.capture(target).await.ok().map(Self)
     }
 
     /// How many pixels of `region` (screen) are others now. `None` if the looks do not show the same part of the screen.

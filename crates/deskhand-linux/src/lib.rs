@@ -1,10 +1,12 @@
-//! The Linux adapters behind the ports of `deskhand-core`: X11, AT-SPI, applications, and the private desktop.
+//! The Linux adapters behind the ports of `deskhand-core`: X11, AT-SPI, applications, the private desktop, and the
+//! records of consent.
 //!
 //! Nothing here knows tools, sessions or transports. Making a [`desktop`] opens no display and no bus: each adapter
 //! connects when its first method is called.
 
 pub mod accessibility;
 pub mod apps;
+pub mod consent;
 pub mod environment;
 pub mod health;
 pub mod input_method;

@@ -55,6 +55,6 @@ fn success(answer: Answer) -> CallToolResult {
 
 fn failure(error: &Error) -> CallToolResult {
     let mut result = CallToolResult::error(vec![ContentBlock::text(error.message.clone())]);
-    result.structured_content = Some(error.to_json());
+    result.structured_content = Some(error.structured());
     result
 }

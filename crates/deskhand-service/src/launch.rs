@@ -204,6 +204,8 @@ fn tail(log: &Log) -> io::Result<String> {
 const KEPT: &[&str] = &[
     // Who and where
     "HOME",
+    // Where the records of consent are: a service must not be bound by others than its clients.
+    "ACPMUX_HOME",
     "LOGNAME",
     "PATH",
     "SHELL",

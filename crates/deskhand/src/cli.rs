@@ -124,6 +124,9 @@ pub(crate) enum Command {
     /// Private desktops
     #[command(subcommand)]
     Desktop(DesktopCommand),
+    /// Say or change what AI agents may do on a machine that is joined to a fleet
+    #[command(subcommand)]
+    Consent(ConsentCommand),
     /// Say what works here, what is missing, and the command that mends it
     ///
     /// Exit code: 0 if an agent can work here, 1 if not.
@@ -292,6 +295,39 @@ pub(crate) enum DesktopCommand {
         #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
         command: Vec<OsString>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConsentCommand {
+    /// Say whether this machine is joined, and what is allowed
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Allow it; asks at the terminal
+    Grant {
+        /// What is allowed
+        #[arg(value_enum)]
+        surface: SurfaceArg,
+    },
+    /// Allow it no longer, with effect on what runs
+    Revoke {
+        /// What is no longer allowed; all of it if nothing is named
+        #[arg(value_enum)]
+        surface: Option<SurfaceArg>,
+    },
+}
+
+/// What consent is about.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SurfaceArg {
+    /// Seeing the screen
+    Screen,
+    /// Acting, which needs seeing as well
+    Control,
+    /// Both
+    All,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use deskhand_core::desktop::{Check, Clipboard, Health};
 use deskhand_core::limits::Limits;
 use deskhand_core::{Engine, Host, SessionId};
+use deskhand_linux::consent::Records;
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
 use deskhand_linux::x11::claim::ClaimedSource;
@@ -65,6 +66,7 @@ impl Wiring {
             version: VERSION.to_owned(),
             session_idle,
             limits,
+            consent: Arc::new(consent()),
             ..Host::default()
         };
         let engine = Engine::new(desktop, host);
@@ -100,6 +102,11 @@ impl Wiring {
 pub(crate) fn guard() -> ExitCode {
     let environment = SessionEnvironment::from_variables(std::env::vars_os().collect());
     deskhand_linux::x11::guard::run(&environment, &mut deskhand_linux::input_method::undo)
+}
+
+/// Where consent comes from.
+pub(crate) fn consent() -> Records {
+    Records::from_variables(&std::env::vars_os().collect())
 }
 
 /// This program, to execute it as one of its helpers: the file that runs, whatever has become of its path since. A helper

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 fn deskhand(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deskhand"));
-    command.args(arguments).env_clear().stdin(Stdio::null()).output().unwrap()
+    command.args(arguments).env_clear().env("ACPMUX_HOME", "/nowhere").stdin(Stdio::null()).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -112,6 +112,7 @@ fn a_reader_that_leaves_is_no_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_deskhand"))
         .args(["tools", "--profile", "full", "--json"])
         .env_clear()
+        .env("ACPMUX_HOME", "/nowhere")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -31,6 +31,8 @@ impl Server {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("DESKHAND_MCP_NO_RELAUNCH", "1")
+            // Not the records of whoever runs the tests.
+            .env("ACPMUX_HOME", "/nowhere")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

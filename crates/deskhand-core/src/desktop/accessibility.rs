@@ -380,4 +380,7 @@ pub trait Accessibility: Send + Sync {
     /// # Errors
     /// `AppNotResponding`, `Unavailable`.
     async fn fence(&self, owner: &str) -> Result<(), PortError>;
+
+    /// Drops all that is kept of applications' trees, and hears nothing of them until it is asked again. Bounded.
+    async fn forget_all(&self);
 }

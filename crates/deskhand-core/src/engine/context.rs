@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::Shared;
 use super::invoke::Tracked;
 use crate::activity::Activity;
-use crate::desktop::{Delivered, Desktop, Stop, Window, WindowId};
+use crate::consent::{Grant, Leave};
+use crate::desktop::{Capture, CaptureTarget, Delivered, Desktop, Stop, Window, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::progress::{Part, ProgressSink, Reporter};
@@ -35,6 +36,7 @@ pub struct Context {
     progress: Option<Reporter>,
     /// `None` before the call runs.
     tracked: Option<Tracked>,
+    leave: Arc<Leave>,
 }
 
 /// Whether a call is in a step that acts, and so holds the queue.
@@ -63,7 +65,7 @@ impl Drop for ActingGuard {
 impl Context {
     pub(super) fn new(
         shared: Arc<Shared>,
-        (session, id): (Arc<Session>, u64),
+        (session, id, leave): (Arc<Session>, u64, Arc<Leave>),
         settings: Settings,
         deadline: Instant,
         stop: Stop,
@@ -84,6 +86,7 @@ impl Context {
             acting: Acting::default(),
             progress: progress.map(Reporter::new),
             tracked: None,
+            leave,
         }
     }
 
@@ -168,7 +171,7 @@ impl Context {
     ///
     /// # Errors
     /// `cancelled` if the call was asked to stop before its turn came; `session_ended` if its client left before it had
-    /// done anything; else those of the step.
+    /// done anything; `consent_required`; else those of the step.
     pub async fn step<T>(&self, kind: StepKind, step: impl Future<Output = Result<T>>) -> Result<T> {
         let taken = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ticket = match taken {
@@ -187,6 +190,7 @@ impl Context {
             permit = self.reporting(part, ticket.turn()) => permit,
             () = self.session.leaving.cancelled(), if !begun => return Err(Self::never_begun()),
         };
+        self.leave.require_step(kind).await?;
         self.begun.store(true, Ordering::Relaxed);
         let _acting = (kind == StepKind::Act).then(|| self.acting.begin());
         let (result, overlapped) = permit.run(step).await;
@@ -212,6 +216,25 @@ impl Context {
     /// As [`Context::step`].
     pub async fn act<T>(&self, step: impl Future<Output = Result<T>>) -> Result<T> {
         self.step(StepKind::Act, step).await
+    }
+
+    /// Takes a picture, if the screen may be seen at this moment. The only way to pixels.
+    ///
+    /// # Errors
+    /// `consent_required`, and those of the port.
+    pub async fn capture(&self, target: CaptureTarget) -> Result<Capture> {
+        self.leave.require_sight().await?;
+        Ok(self.desktop().screen.capture(target, &self.stop).await?)
+    }
+
+    /// What the person at the machine allows at this moment.
+    pub(crate) async fn consent(&self) -> Grant {
+        self.leave.grant().await
+    }
+
+    /// Whether the screen may be seen at this moment. What is read of it beside a step asks first.
+    pub(crate) async fn sees(&self) -> bool {
+        self.consent().await.sees()
     }
 
     /// Gives up the place that the call was admitted with: it is at work from now on, and will take others later.

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -11,6 +13,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Context, Shared};
 use crate::call::Outcome;
+use crate::consent::Leave;
+use crate::consent::gate::Watch;
 use crate::desktop::Stop;
 use crate::error::{Code, Error};
 use crate::session::{Entry, Session};
@@ -30,6 +34,7 @@ enum Asked {
     Caller,
     SessionEnd,
     Failure,
+    Revoke,
 }
 
 /// What the end of a session waits for, as long as a call runs; a call that ends its own session lets go of it.
@@ -47,6 +52,20 @@ impl Tracked {
     }
 }
 
+/// The question whether a call may run; `None` if that was answered.
+pub(super) type Asking = Option<BoxFuture<'static, Result<(), Error>>>;
+
+/// Asks whether a call may run. A source that has the answer is heard before anything else of the call. One that must wait
+/// for it is awaited later, with the place in the queue taken: places are in the order of reading.
+pub(super) fn ask(leave: &Arc<Leave>) -> Result<Asking, Error> {
+    let leave = Arc::clone(leave);
+    let mut asked = async move { leave.require().await }.boxed();
+    match (&mut asked).now_or_never() {
+        Some(answer) => answer.map(|()| None),
+        None => Ok(Some(asked)),
+    }
+}
+
 /// A call that has its place in the queue.
 pub(super) struct Admitted {
     pub(super) shared: Arc<Shared>,
@@ -58,6 +77,8 @@ pub(super) struct Admitted {
     pub(super) timeout: Duration,
     pub(super) stop: Stop,
     pub(super) entry: Entry,
+    pub(super) asked: Asking,
+    pub(super) leave: Arc<Leave>,
 }
 
 impl Admitted {
@@ -72,7 +93,8 @@ impl Admitted {
     }
 
     async fn supervise(self, abandoned: CancellationToken) -> Outcome {
-        let Self { shared, tool, prepared, mut context, session, cancel, timeout, stop, entry } = self;
+        let Self { shared, tool, prepared, mut context, session, cancel, timeout, stop, entry, asked, leave } =
+            self;
         // Taken before the look, so that the end of the session waits for it or is seen here.
         let tracked = Tracked::new(&session);
         if session.ended.is_cancelled() {
@@ -81,6 +103,12 @@ impl Admitted {
                 Err(Error::new(Code::SessionEnded, "this session has ended; nothing was done")),
             );
         }
+        if let Some(asked) = asked
+            && let Err(error) = asked.await
+        {
+            return settle(entry, Err(error));
+        }
+        let consented = leave.watch();
         context.track(tracked.clone());
         let deadline = context.deadline();
         let acting = context.acting();
@@ -92,11 +120,14 @@ impl Admitted {
         let mut handler = tokio::spawn(handler);
         let asked = tokio::select! {
             biased;
-            done = &mut handler => return settle(entry, joined(tool, done)),
+            done = &mut handler => {
+                return settle(entry, leave.conclude(joined(tool, done), consented.as_ref()).await);
+            }
             () = cancel.cancelled() => Asked::Caller,
             () = abandoned.cancelled() => Asked::Caller,
             () = session.ended.cancelled() => Asked::SessionEnd,
             () = shared.failed.cancelled() => Asked::Failure,
+            () = revoked(consented.as_ref()) => Asked::Revoke,
             () = tokio::time::sleep_until(deadline) => Asked::Deadline,
         };
         stop.cancel();
@@ -111,7 +142,16 @@ impl Admitted {
                 )))
             }
         };
-        settle(entry, outcome.map_err(|error| told(error, asked, timeout)))
+        let outcome = outcome.map_err(|error| told(error, asked, timeout));
+        settle(entry, leave.conclude(outcome, consented.as_ref()).await)
+    }
+}
+
+/// Waits until what the call needs is no longer allowed.
+async fn revoked(watch: Option<&Watch>) {
+    match watch {
+        Some(watch) => watch.revoked().cancelled().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -128,7 +168,7 @@ fn told(error: Error, asked: Asked, timeout: Duration) -> Error {
     }
     let Error { message, details, .. } = error;
     let (code, message) = match asked {
-        Asked::Caller => (Code::Cancelled, message),
+        Asked::Caller | Asked::Revoke => (Code::Cancelled, message),
         Asked::Deadline => (Code::Timeout, format!("no answer within {} ms: {message}", timeout.as_millis())),
         Asked::SessionEnd => (Code::SessionEnded, format!("the session ended: {message}")),
         Asked::Failure => (Code::ProcessFailed, format!("deskhand failed and ends: {message}")),

@@ -1,7 +1,7 @@
 //! The engine: the one way in which a call reaches the desktop.
 //!
-//! Everything that must hold for every call is here: arguments, session, the place in the queue, deadline and
-//! cancellation, and that a panicking handler costs one call. (Consent and recording will stand here too.)
+//! Everything that must hold for every call is here: arguments, consent, session, the place in the queue, deadline and
+//! cancellation, and that a panicking handler costs one call. (Recording will stand here too.)
 
 mod context;
 mod input;
@@ -25,6 +25,8 @@ pub(crate) use restore::Restored;
 
 use crate::activity::Activity;
 use crate::call::{Call, Outcome, SessionId};
+use crate::consent::Leave;
+use crate::consent::gate::Gate;
 use crate::desktop::{Desktop, Stop};
 use crate::driver::{Driver, Profile, ToolListing};
 use crate::error::{Code, Error, Result};
@@ -51,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) settings: GlobalSettings,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) gate: Arc<Gate>,
     /// Cancelled when the engine has failed.
     pub(crate) failed: CancellationToken,
 }
@@ -69,6 +72,8 @@ impl Engine {
     pub fn new(desktop: Desktop, host: Host) -> Self {
         let settings = GlobalSettings::new(host.settings_file.clone());
         let sessions = Sessions::new(host.limits, host.session_idle.unwrap_or(IDLE_END));
+        let consent = Arc::clone(&host.consent);
+        let gate = Gate::new(consent, Arc::clone(&desktop.accessibility), host.background.clone());
         let shared = Arc::new_cyclic(|shared| Shared {
             desktop: input::watched(desktop, shared),
             host,
@@ -76,6 +81,7 @@ impl Engine {
             sessions,
             settings,
             activity: Arc::default(),
+            gate: Arc::new(gate),
             failed: CancellationToken::new(),
         });
         Self { shared }
@@ -148,6 +154,8 @@ impl Engine {
         arguments.retain(|key, _| !key.starts_with('_'));
         let names = arguments.keys().cloned().collect();
         let prepared = tool.prepare(arguments)?;
+        let leave = Arc::new(Leave::new(&self.shared.gate, &tool.spec));
+        let asked = invoke::ask(&leave)?;
         let session = self.shared.sessions.of_call(call.session.as_ref(), call.lease.as_ref())?;
         let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let settings = Settings::effective(&[&self.shared.settings.overrides(), &session.overrides()]);
@@ -156,7 +164,7 @@ impl Engine {
         let stop = Stop::new();
         let context = Context::new(
             Arc::clone(&self.shared),
-            (Arc::clone(&session), entry.id()),
+            (Arc::clone(&session), entry.id(), Arc::clone(&leave)),
             settings,
             Instant::now() + timeout,
             stop.clone(),
@@ -165,7 +173,7 @@ impl Engine {
         );
         let shared = Arc::clone(&self.shared);
         let (tool, cancel) = (tool.spec.name, call.cancel);
-        Ok(Admitted { shared, tool, prepared, context, session, cancel, timeout, stop, entry })
+        Ok(Admitted { shared, tool, prepared, context, session, cancel, timeout, stop, entry, asked, leave })
     }
 }
 

@@ -111,7 +111,7 @@ impl Tool for SetConfig {
         name: "set_config",
         description: "Override settings for this session only: nothing changes for others and nothing is written to disk. (From \
                       the command line, without a session, it changes and saves the global values.)",
-        surface: Surface::None,
+        surface: Surface::Control,
         queue: None,
         destructive: false,
         idempotent: true,

@@ -52,7 +52,8 @@ impl Tool for HealthReport {
     type Reply = Report;
 
     async fn run(_: Nothing, context: Context) -> Result<Report> {
-        let checks = context.desktop().health.checks().await;
+        let mut checks = context.desktop().health.checks().await;
+        checks.push(context.consent().await.check());
         let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);
         Ok(Report { version: context.host().version.clone(), healthy, checks })
     }
@@ -76,6 +77,16 @@ struct Permission {
 }
 
 impl Permissions {
+    /// What the person allows is something that stands in the way of everything, and works by itself.
+    fn with_consent(mut self, consent: Check) -> Self {
+        let status = consent.status;
+        if status != CheckStatus::Ok {
+            self.ready = false;
+            self.permissions.push(Permission { name: "consent", status, because: vec![consent] });
+        }
+        self
+    }
+
     /// From all checks and what of them each need stands on.
     fn of(checks: &[Check], needs: &[Need]) -> Self {
         let permission = |need: &Need| {
@@ -135,6 +146,7 @@ impl Tool for CheckPermissions {
 
     async fn run(_: Nothing, context: Context) -> Result<Permissions> {
         let health = &context.desktop().health;
-        Ok(Permissions::of(&health.checks().await, health.needs()))
+        let consent = context.consent().await.check();
+        Ok(Permissions::of(&health.checks().await, health.needs()).with_consent(consent))
     }
 }

@@ -38,7 +38,6 @@ mod window_state;
 mod windows;
 mod zoom;
 
-use std::fmt::Write;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +66,17 @@ pub enum Surface {
     Screen,
     /// Seeing and acting.
     Control,
+}
+
+impl Surface {
+    /// As records and answers spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Screen => "screen",
+            Self::Control => "control",
+        }
+    }
 }
 
 /// What a tool is, apart from its arguments and its code.
@@ -260,56 +270,6 @@ fn prepare<T: Tool>(arguments: Map<String, Value>) -> Result<Prepared> {
         .boxed()
     };
     Ok(Prepared { timeout, run: Box::new(run) })
-}
-
-/// The documentation page of all tools.
-pub fn markdown() -> String {
-    let mut page = String::from(
-        "# Tools\n\nWritten by `deskhand tools --markdown` from the definitions in `deskhand-core`; a test holds this page \
-         against them.\nConsent says what a joined machine's person must have allowed: S `screen`, C `screen` and \
-         `control`, – nothing.\n\n| tool | consent | queue | default profile |\n| --- | --- | --- | --- |\n",
-    );
-    for ToolDefinition { spec, .. } in TOOLS {
-        let consent = match spec.surface {
-            Surface::None => "–",
-            Surface::Screen => "S",
-            Surface::Control => "C",
-        };
-        let queue = match spec.queue {
-            None => "–",
-            Some(StepKind::Read) => "read",
-            Some(StepKind::Act) => "act",
-        };
-        let listed = if spec.listed { "yes" } else { "callable, not listed" };
-        let _ = writeln!(page, "| [`{0}`](#{0}) | {consent} | {queue} | {listed} |", spec.name);
-    }
-    for tool in TOOLS {
-        let _ = write!(page, "\n## {}\n\n{}\n\n", tool.spec.name, tool.spec.description);
-        page.push_str(&arguments_table(&(tool.schema)()));
-        let _ = write!(page, "\nExample: `{}`\n", tool.spec.example);
-    }
-    page
-}
-
-fn arguments_table(schema: &Map<String, Value>) -> String {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|map| !map.is_empty())
-    else {
-        return "No arguments.\n".to_owned();
-    };
-    let required: Vec<_> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let mut table = String::from("| argument | type | meaning |\n| --- | --- | --- |\n");
-    for (name, property) in properties {
-        let must = if required.contains(&name.as_str()) { " (required)" } else { "" };
-        let meaning = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        let _ = writeln!(table, "| `{name}`{must} | {} | {meaning} |", schema::type_in_words(property));
-    }
-    table
 }
 
 #[cfg(test)]

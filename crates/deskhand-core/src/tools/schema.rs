@@ -103,28 +103,3 @@ fn unite_choices(fields: &mut Map<String, Value>) {
     fields.insert("type".to_owned(), "string".into());
     fields.insert("enum".to_owned(), Value::Array(names));
 }
-
-/// The type of an argument, for a person.
-pub(super) fn type_in_words(property: &Value) -> String {
-    if let Some(choices) = property.get("enum").and_then(Value::as_array) {
-        return choices
-            .iter()
-            .map(|c| format!("`{}`", c.as_str().unwrap_or_default()))
-            .collect::<Vec<_>>()
-            .join(", ");
-    }
-    let bound = |key: &str| property.get(key).map(ToString::to_string);
-    let kind = match property.get("type") {
-        Some(Value::String(name)) if name == "array" => {
-            format!("list of {}", type_in_words(property.get("items").unwrap_or(&Value::Null)))
-        }
-        Some(Value::String(name)) => name.clone(),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
-        _ => "any".to_owned(),
-    };
-    match (bound("minimum"), bound("maximum")) {
-        (Some(low), Some(high)) => format!("{kind} {low} to {high}"),
-        (Some(low), None) if low != "0" => format!("{kind} from {low}"),
-        _ => kind,
-    }
-}

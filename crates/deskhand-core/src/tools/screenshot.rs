@@ -53,7 +53,7 @@ pub(super) async fn take(
         }
         View::Screen(area) => (CaptureTarget::Region(*area), None, PictureOf::Desktop, None),
     };
-    let capture = context.desktop().screen.capture(target, context.stop()).await?;
+    let capture = context.capture(target).await?;
     let make = Make { sizing, format: format.unwrap_or(context.settings().image_format), part, marks };
     // Scaling and encoding take tens of milliseconds of processor time: other calls go on meanwhile.
     let picture = tokio::task::spawn_blocking(move || picture::make(capture, &make)).await;

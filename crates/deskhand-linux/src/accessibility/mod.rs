@@ -174,7 +174,7 @@ impl AtSpi {
         }
     }
 
-    fn forget(&self, window: WindowId) -> bool {
+    fn forget_window(&self, window: WindowId) -> bool {
         lock(&self.windows).remove(&window).is_some()
     }
 
@@ -279,12 +279,12 @@ impl Accessibility for AtSpi {
             match tree {
                 Some(tree) if tree.nodes.is_empty() && !bus.apps().has(&found.app) => {
                     // The application has gone, but the window is there: somebody else's, or it has come again.
-                    if !self.forget(window.id) || Instant::now() >= until {
+                    if !self.forget_window(window.id) || Instant::now() >= until {
                         return Ok(tree);
                     }
                 }
                 Some(tree) => return Ok(tree),
-                None if self.forget(window.id) && Instant::now() < until => {}
+                None if self.forget_window(window.id) && Instant::now() < until => {}
                 None => return Ok(no_tree(window, &NotFound::NoFrame(found.app))),
             }
         }
@@ -478,5 +478,11 @@ impl Accessibility for AtSpi {
         let bus = self.bus().await?;
         let app = bus.apps().get(&owner.into());
         Target::fence(&bus, &app).await
+    }
+
+    async fn forget_all(&self) {
+        // The mirrors live from this connection's events: without it applications are not listened to any more.
+        *self.bus.lock().await = None;
+        lock(&self.windows).clear();
     }
 }

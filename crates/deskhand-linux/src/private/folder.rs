@@ -164,7 +164,7 @@ pub(super) fn cookie() -> io::Result<Cookie> {
 }
 
 /// Fills `bytes` from the kernel's generator.
-pub(super) fn random(bytes: &mut [u8]) -> io::Result<()> {
+pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {
         filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;

@@ -38,6 +38,7 @@ use async_trait::async_trait;
 use deskhand_core::desktop::PortError;
 use tokio::sync::Mutex;
 
+pub(crate) use self::folder::random;
 use self::owner::{Life, Owner, Streams};
 pub use self::run::run;
 pub use self::supervisor::supervise;

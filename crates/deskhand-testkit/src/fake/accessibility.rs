@@ -342,4 +342,8 @@ impl Accessibility for FakeDesktop {
             _ => Ok(()),
         }
     }
+
+    async fn forget_all(&self) {
+        self.lock().journal.push("forget all".to_owned());
+    }
 }

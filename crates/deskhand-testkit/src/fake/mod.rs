@@ -53,6 +53,7 @@ pub(crate) struct State {
     pub(crate) stuck: bool,
     pub(crate) silent: bool,
     pub(crate) clipboards: clipboard::Clipboards,
+    pub(crate) captures: usize,
     next_window: u64,
 }
 
@@ -101,6 +102,7 @@ impl FakeDesktop {
             stuck: false,
             silent: false,
             clipboards: clipboard::Clipboards::default(),
+            captures: 0,
             next_window,
         };
         Self {
@@ -127,6 +129,11 @@ impl FakeDesktop {
     /// What reached the desktop so far; forgets it.
     pub fn take_journal(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().journal)
+    }
+
+    /// How many pictures were taken so far.
+    pub fn captures(&self) -> usize {
+        self.lock().captures
     }
 
     /// Removes an element from its application, as a program does that rebuilds its window.
@@ -380,6 +387,7 @@ impl Screen for FakeDesktop {
     }
 
     async fn capture(&self, target: CaptureTarget, _: &Stop) -> Result<Capture, PortError> {
+        self.lock().captures += 1;
         let frame = match target {
             CaptureTarget::Region(frame) => frame,
             CaptureTarget::Window(id) => {

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: CallArgs) -> io::Result<ExitCode> {
         Ok(answer) => show(&answer, arguments.json, arguments.out.as_deref()),
         Err(error) => {
             if arguments.json {
-                super::print_json(&error.to_json())?;
+                super::print_json(&error.structured())?;
             }
             let code = if error.code == Code::UnknownTool { super::USAGE } else { 1 };
             Ok(super::fail(code, explain(&error)))

@@ -12,7 +12,8 @@ use crate::wiring::{VERSION, Wiring};
 pub(crate) fn run(json: bool) -> io::Result<ExitCode> {
     let checks = super::runtime()?.block_on(async {
         let wiring = Wiring::new(None, None)?;
-        let checks = wiring.checks().await;
+        let mut checks = wiring.checks().await;
+        checks.push(super::consent::check());
         wiring.shutdown().await;
         io::Result::Ok(checks)
     })?;
@@ -20,18 +21,20 @@ pub(crate) fn run(json: bool) -> io::Result<ExitCode> {
     if json {
         super::print_json(&json!({
             "version": VERSION,
-            "works": verdict != Verdict::No,
+            "works": verdict.works(),
             "desktop": verdict == Verdict::Here,
             "checks": checks,
         }))?;
     } else {
         super::print(&report(&checks, verdict))?;
     }
-    Ok(if verdict == Verdict::No { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if verdict.works() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The check that says whether a private desktop can be started; the others are about the desktop that is there.
 const PRIVATE: &str = "private_desktop";
+/// The check that says whether an agent may work here; it is about every desktop.
+const CONSENT: &str = "consent";
 
 /// Where an agent can work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +42,26 @@ enum Verdict {
     Here,
     OnPrivateDesktop,
     No,
+    Refused,
 }
 
 impl Verdict {
     fn of(checks: &[Check]) -> Self {
-        let (private, here): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.name == PRIVATE);
-        if here.iter().all(|check| check.status != CheckStatus::Missing) {
+        let (consent, works): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.name == CONSENT);
+        let (private, here): (Vec<_>, Vec<_>) = works.into_iter().partition(|check| check.name == PRIVATE);
+        if consent.iter().any(|check| check.status == CheckStatus::Missing) {
+            Self::Refused
+        } else if here.iter().all(|check| check.status != CheckStatus::Missing) {
             Self::Here
         } else if private.iter().any(|check| check.status == CheckStatus::Ok) {
             Self::OnPrivateDesktop
         } else {
             Self::No
         }
+    }
+
+    const fn works(self) -> bool {
+        matches!(self, Self::Here | Self::OnPrivateDesktop)
     }
 
     const fn text(self) -> &'static str {
@@ -60,6 +71,7 @@ impl Verdict {
                 "An agent can work on a desktop of its own: deskhand mcp --private. On this one it cannot."
             }
             Self::No => "An agent cannot work here yet.",
+            Self::Refused => "An agent may not work here: the person at this machine has not allowed it.",
         }
     }
 }
@@ -103,6 +115,8 @@ mod tests {
             assert_eq!(Verdict::of(&[check("session", session), check(PRIVATE, private)]), expected);
         }
         assert_eq!(Verdict::of(&[check("session", Missing)]), Verdict::No);
+        let consent = |status| Verdict::of(&[check("session", Ok), check(CONSENT, status)]);
+        assert_eq!((consent(Missing), consent(Degraded)), (Verdict::Refused, Verdict::Here));
     }
 
     #[test]

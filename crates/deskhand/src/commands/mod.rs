@@ -4,6 +4,7 @@ mod call;
 mod completions;
 mod config;
 mod connect;
+pub(crate) mod consent;
 mod desktop;
 mod doctor;
 mod man;
@@ -56,6 +57,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Desktop(DesktopCommand::Run { size, keep_home, command }) => {
             desktop::run(size, keep_home, command)
         }
+        Command::Consent(command) => consent::run(command),
         Command::Doctor { json } => doctor::run(json),
         Command::McpConfig { client, private } => mcp_config::run(client, private),
         Command::Completions { shell } => completions::run(shell),
@@ -76,7 +78,7 @@ fn fail(code: u8, reason: impl Display) -> ExitCode {
 /// An error of the engine or of the service, with its code.
 fn fail_with(error: &Error, json: bool) -> io::Result<ExitCode> {
     if json {
-        print_json(&error.to_json())?;
+        print_json(&error.structured())?;
     }
     Ok(fail(1, format_args!("{}: {}", error.code, error.message)))
 }

@@ -7,22 +7,24 @@ use std::process::ExitCode;
 use deskhand_service::wire::{self, SessionReport, StatusReport};
 use serde_json::json;
 
-use super::{NO_SERVICE, fail_with};
+use super::{NO_SERVICE, consent, fail_with};
 use crate::cli::ServiceArgs;
 use crate::service::Place;
+use crate::wiring;
 
 pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
     let report = super::runtime()?.block_on(async {
         let Some(client) = Place::find(service)?.connect().await? else { return Ok(None) };
         client.request::<wire::Status>(None, wire::Empty {}).await.map(Some)
     });
+    let said = wiring::consent().read();
     match report {
         Err(error) => fail_with(&error, json),
         Ok(None) => {
             if json {
-                super::print_json(&json!({"running": false}))?;
+                super::print_json(&json!({"running": false, "consent": consent::facts(&said)}))?;
             } else {
-                super::print("no service runs here")?;
+                super::print(&format!("no service runs here\n{}", consent::told(&said)))?;
             }
             Ok(ExitCode::from(NO_SERVICE))
         }
@@ -30,9 +32,10 @@ pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
             if json {
                 let mut value = serde_json::to_value(&report)?;
                 value["running"] = true.into();
+                value["consent"] = consent::facts(&said);
                 super::print_json(&value)?;
             } else {
-                super::print(&text(&report))?;
+                super::print(&format!("{}{}", text(&report), consent::told(&said)))?;
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
+use deskhand_core::consent;
 use deskhand_core::driver::{Profile, ToolListing};
-use deskhand_core::tools::listing;
+use deskhand_core::tools::{Surface, listing};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn run(name: Option<&str>, json: bool, profile: Profile, markdown: bool) -> io::Result<ExitCode> {
@@ -79,8 +80,18 @@ fn document() -> String {
     let default = listing(Profile::Default);
     let mut text = String::from(
         "# Tools\n\nMade by `deskhand tools --markdown` from the definitions; a test keeps it so. Tools marked *full* are \
-         listed only with `--profile full`; they can always be called.\n",
+         listed only with `--profile full`; they can always be called.\n\nConsent says what the person at a joined machine \
+         must have allowed ([consent.md](consent.md)): S `screen`, C `screen` and `control`, – nothing.\n\n\
+         | tool | consent |\n| --- | --- |\n",
     );
+    for tool in listing(Profile::Full) {
+        let consent = match consent::need(&tool.name) {
+            Surface::None => "–",
+            Surface::Screen => "S",
+            Surface::Control => "C",
+        };
+        let _ = writeln!(text, "| [`{0}`](#{0}) | {consent} |", tool.name);
+    }
     for tool in listing(Profile::Full) {
         let full = if default.iter().any(|shown| shown.name == tool.name) { "" } else { " *full*" };
         let _ = write!(text, "\n## `{}`{full}\n\n{}\n", tool.name, tool.description);
