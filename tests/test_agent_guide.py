@@ -143,7 +143,7 @@ def test_the_guide_names_only_tools_and_arguments_that_exist(desktop):
 def test_the_guide_is_served_without_a_desktop(tmp_path):
     """Nothing that a client reads at its start opens a display: there is none here."""
     environment = processes.environment(tmp_path, processes.new_mark())
-    with Client(command=None, env=environment, arguments=[]) as client:
+    with Client(command=None, env=environment, arguments=["--no-daemon-relaunch"]) as client:
         server = client.server
         assert {"tools", "prompts", "resources"} <= set(server["capabilities"])
         assert len(server["instructions"]) <= 300 and "agent-guide" in server["instructions"]

@@ -12,6 +12,7 @@ import time
 import pytest
 from PIL import Image
 
+from stage import service
 from stage.application import Fixture
 from stage.client import Client
 from stage.desktop import OwnDesktop
@@ -137,6 +138,7 @@ def test_f56_content_lives_as_long_as_the_driver_and_its_end_is_foretold(desktop
             answer = client.call("clipboard_write", text="soon lost")
             assert answer["volatile"] is True and "lost when deskhand ends" in answer.text
             assert pasted(other)["text"] == "soon lost"
+        service.wait_no_service(desktop)
         assert pasted(other)["text"] is None
 
 

@@ -220,7 +220,7 @@ def test_f13_initialize_and_the_tool_list_open_no_display_and_no_bus(tmp_path):
 def test_f65_a_desktop_that_cannot_be_reached_is_an_error_and_no_empty_list(tmp_path):
     mark = processes.new_mark()
     environment = processes.environment(tmp_path, mark, DISPLAY=":4321")
-    with Client(command=[deskhand(), "mcp"], env=environment, arguments=[]) as client:
+    with Client(command=[deskhand(), "mcp", "--no-daemon-relaunch"], env=environment, arguments=[]) as client:
         answer = client.try_call("list_windows")
         assert answer.is_error
         assert answer.code == "desktop_unavailable", answer.structured

@@ -457,7 +457,6 @@ def test_another_user_is_turned_away(desk):
     with client(desk):
         path = Path(status(desk)["socket"])
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        opened = Path(desk.folder.name) / "s"
         script = (
             f"import os,socket; os.setuid(65534)\n"
             f"s=socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect('{path}'); s.send(b'{{\"id\":1,\"method\":\"status\"}}\\n')\n"
@@ -473,5 +472,5 @@ def test_another_user_is_turned_away(desk):
         finally:
             for folder, mode in modes.items():
                 folder.chmod(mode)
-        assert done.stdout.strip() == "b''" or "reset" in done.stderr.lower() or "denied" in done.stderr.lower(), done
-        assert not opened.exists()
+        # Turned away before or after it could send.
+        assert done.stdout.strip() == "b''" or "ConnectionResetError" in done.stderr or "BrokenPipeError" in done.stderr, done

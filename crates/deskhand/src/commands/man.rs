@@ -38,7 +38,7 @@ fn page() -> io::Result<Vec<u8>> {
 /// A part for each command that does something.
 fn commands(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        if below.has_subcommands() {
+        if below.has_subcommands() && below.is_subcommand_required_set() {
             commands(below, page)?;
             continue;
         }
@@ -49,6 +49,7 @@ fn commands(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
         writeln!(page, ".PP")?;
         page.extend(body(|part| man.render_description_section(part))?);
         page.extend(body(|part| man.render_options_section(part))?);
+        commands(below, page)?;
     }
     Ok(())
 }
@@ -84,6 +85,12 @@ fn surroundings() -> Roff {
     part.control("SH", ["ENVIRONMENT"]);
     for (name, meaning) in [
         ("DISPLAY", "The desktop, unless it is a private one."),
+        ("XDG_RUNTIME_DIR", "Where the service's socket and locks are, in deskhand/."),
+        ("DESKHAND_MCP_NO_RELAUNCH", "1, true, yes or on: deskhand mcp owns the desktop itself."),
+        (
+            "DESKHAND_SESSION_IDLE_TTL_SECS",
+            "How long a session without a connection may do nothing: 300 if not set.",
+        ),
         (
             "DESKHAND_LOG",
             "How much goes to standard error: error, warn (if not set), info, debug, trace or off.",
@@ -92,9 +99,9 @@ fn surroundings() -> Roff {
         part.control("TP", []).text([bold(name)]).text([roman(meaning)]);
     }
     part.control("SH", ["FILES"]);
-    part.control("TP", []).text([bold("$XDG_CONFIG_HOME/deskhand/config.json")]).text([roman(
-        "Settings, below ~/.config if that variable is not set; deskhand call set_config writes them.",
-    )]);
+    part.control("TP", [])
+        .text([bold("$XDG_CONFIG_HOME/deskhand/config.json")])
+        .text([roman("Settings, below ~/.config if that variable is not set; deskhand config writes them.")]);
     part
 }
 
