@@ -217,6 +217,7 @@ impl Connection {
             let id = SessionId::new(&session);
             let lease = service.engine.open_session(&id, true, parameters.label.as_deref())?;
             self.lease = lease.map(|lease| (id, lease));
+            service.life.used();
         }
         if parameters.lifetime == Some(Lifetime::Persistent) && service.life.make_persistent() {
             tracing::info!("a client made this service persistent");
@@ -258,6 +259,7 @@ impl Connection {
             return Err(Error::argument("id", format!("the call {id} has not been answered yet")));
         }
         shared.calls().insert(id, cancel.clone());
+        shared.service.life.used();
         let call = call::Call {
             tool: parameters.tool,
             arguments: parameters.arguments,

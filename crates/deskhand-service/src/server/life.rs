@@ -22,14 +22,15 @@ struct State {
     lifetime: Lifetime,
     /// Connections, and those that have closed and are being cleaned up.
     connections: usize,
-    /// Whether there has ever been one.
-    served: bool,
+    /// Whether anybody has made use of the service. Who only looks whether it is there (a starter that lost against it does)
+    /// has not: the client that it was started for is still to come.
+    used: bool,
 }
 
 impl Life {
     pub(super) fn new(lifetime: Lifetime) -> Self {
         Self {
-            state: watch::Sender::new(State { lifetime, connections: 0, served: false }),
+            state: watch::Sender::new(State { lifetime, connections: 0, used: false }),
             began: Instant::now(),
         }
     }
@@ -66,11 +67,13 @@ impl Life {
 
     /// Counts a connection in, until its guard is dropped, which is after its clean-up.
     pub(super) fn connected(self: &std::sync::Arc<Self>) -> Connected {
-        self.state.send_modify(|state| {
-            state.connections += 1;
-            state.served = true;
-        });
+        self.state.send_modify(|state| state.connections += 1);
         Connected(std::sync::Arc::clone(self))
+    }
+
+    /// Somebody makes use of the service.
+    pub(super) fn used(&self) {
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.used, true));
     }
 
     /// Resolves when nobody keeps a managed service alive. `sessions`: how many live that need no connection.
@@ -81,7 +84,7 @@ impl Life {
             let now = *state.borrow_and_update();
             let kept = *sessions.borrow_and_update();
             let idle = now.lifetime == Lifetime::Managed && now.connections == 0 && kept == 0;
-            if idle && (now.served || Instant::now() >= first) {
+            if idle && (now.used || Instant::now() >= first) {
                 return;
             }
             tokio::select! {
@@ -126,7 +129,11 @@ mod tests {
             async move { life.over(sessions).await }
         });
         tokio::time::sleep(FIRST_CLIENT / 2).await;
+        drop(life.connected()); // a starter that only looked
+        tokio::time::sleep(FIRST_CLIENT / 4).await;
+        assert!(!over.is_finished(), "its first client is still to come");
         let (first, second) = (life.connected(), life.connected());
+        life.used();
         tokio::time::sleep(2 * FIRST_CLIENT).await;
         drop(first);
         tokio::time::sleep(FIRST_CLIENT).await;
