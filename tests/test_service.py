@@ -61,7 +61,7 @@ def test_a_desktop_that_is_not_there_is_said_before_the_handshake(desk):
     command(desk, "call", "get_config", env=shared(desk, DISPLAY=":987"), check=0)
 
 
-@pytest.mark.parametrize("number, rounds", [(2, 8), (12, 2)])
+@pytest.mark.parametrize("number, rounds", [(2, 25), (20, 3)])
 def test_simultaneous_starts_end_up_in_one_service(desk, number, rounds):
     for _ in range(rounds):
         with concurrent.futures.ThreadPoolExecutor(number) as pool:

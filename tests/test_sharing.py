@@ -184,6 +184,29 @@ def test_f86_a_cancelled_call_stops_and_its_outcome_stays_readable(desk, two, wh
         assert a.call("get_cursor_position").structured
 
 
+def test_f86_a_tree_of_a_stopped_application_is_cancelled(desk, two):
+    a, b = two
+    with Fixture(desk, "gtk3", "widgets", title="Frozen") as frozen, Fixture(desk, "gtk3", "widgets", title="Lively"):
+        window, other = a.window(title="Frozen"), b.window(title="Lively")
+        service.stop(frozen.pid)
+        try:
+            number = a.start("get_window_state", window_id=window["window_id"], capture_mode="ax")
+            a.call("get_config")
+            a.notify("notifications/cancelled", {"requestId": number, "reason": "test"})
+            start = time.monotonic()
+            assert "Lively" in b.tree(other).text
+            assert time.monotonic() - start < 1.5, "another application's tree waits for the stopped one"
+
+            def told():
+                return [call for call in a.call("get_session")["last_calls"] if call["tool"] == "get_window_state"]
+
+            assert processes.wait_until(told, 3, "the outcome")[-1]["code"] == "cancelled"
+            assert not a.answered(number)
+        finally:
+            service.go_on(frozen.pid)
+        assert "Save" in a.tree(window).text
+
+
 def test_a_stopped_display_server_is_said_and_gone_through(desk, two):
     """F9, and what other calls get meanwhile."""
     a, b = two
