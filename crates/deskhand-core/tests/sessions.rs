@@ -242,6 +242,52 @@ async fn nothing_of_one_session_can_be_used_in_another() {
     assert_eq!(error.code, Code::StaleSnapshot);
 }
 
+/// The numbers of the elements of an answer, with their lines.
+fn numbered(text: &str) -> Vec<(u32, String)> {
+    let number = |line: &str| {
+        let (number, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
+        Some((number.parse().ok()?, rest.trim().to_owned()))
+    };
+    text.lines().filter_map(number).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_is_never_another_element_after_its_snapshots_were_dropped() {
+    const TWO: &str = r#"
+window 1 "Form" pid=100 400x300+0+0 focused
+  button "Delete" @10,10 80x30
+  check box "Wrap" @10,50 80x30
+  check box "Lines" @10,90 80x30
+window 2 "Other" pid=200 100x100+0+0
+  button "OK" @10,10 80x30
+"#;
+    let limits = Limits { snapshots: 2, ..Limits::default() };
+    let script = Script::on(TWO, Host { limits, ..Host::default() });
+    let read = r#"get_window_state {"window_id": 1}"#;
+    let mut known = numbered(&script.call(read).await.unwrap().text);
+    assert!(known.len() >= 4, "{known:?}");
+    for round in 0..4_u32 {
+        if round == 1 {
+            script.desktop.remove_element(1, 1); // what follows it would be numbered otherwise
+        }
+        for _ in 0..3 {
+            script.call(r#"get_window_state {"window_id": 2}"#).await.unwrap();
+        }
+        let fresh = numbered(&script.call(read).await.unwrap().text);
+        assert!(!fresh.is_empty());
+        for (index, line) in &known {
+            let call = format!(r#"click {{"window_id": 1, "element_index": {index}}}"#);
+            let error = script.call(&call).await.unwrap_err();
+            assert!(
+                matches!(error.code, Code::ElementGone | Code::StaleSnapshot),
+                "round {round}: [{index}] {line}: {error}"
+            );
+            assert!(fresh.iter().all(|(new, _)| new != index), "[{index}] was {line}: {fresh:?}");
+        }
+        known.extend(fresh);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn limits_are_named_with_their_value() {
     let limits = Limits { sessions: 2, calls: 2, snapshots: 1, ..Limits::default() };

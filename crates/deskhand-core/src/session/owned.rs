@@ -13,6 +13,10 @@ use crate::tree::{Numbering, Snapshot};
 /// Pictures that a session remembers the place of; the oldest are dropped. Some are small parts of others.
 pub const MAX_PICTURES: usize = 64;
 
+/// Windows whose spent indices are remembered one by one: more than are ever open. With more, all windows begin where the
+/// highest of them ended.
+const MAX_SPENT: usize = 1024;
+
 /// Snapshots, pictures and overrides.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
@@ -21,8 +25,31 @@ pub(super) struct Owned {
     snapshots_taken: u64,
     /// Of the windows that have a snapshot.
     numberings: HashMap<WindowId, Numbering>,
+    spent: Spent,
     pictures: VecDeque<Arc<Shown>>,
     pictures_taken: u64,
+}
+
+/// The indices that were given out in windows whose numbering was dropped: a caller may still know them.
+#[derive(Debug, Default)]
+struct Spent {
+    /// The first free one of each window.
+    free: HashMap<WindowId, u32>,
+    /// That of all other windows: for those that were forgotten.
+    floor: u32,
+}
+
+impl Spent {
+    fn free(&self, window: WindowId) -> u32 {
+        self.free.get(&window).copied().unwrap_or(self.floor)
+    }
+
+    fn remember(&mut self, window: WindowId, next: u32) {
+        self.free.insert(window, next);
+        if self.free.len() > MAX_SPENT {
+            self.floor = self.free.drain().fold(self.floor, |floor, (_, next)| floor.max(next));
+        }
+    }
 }
 
 /// A picture that the session was given.
@@ -103,16 +130,19 @@ impl Session {
         }
     }
 
-    /// The indices of the elements of `window`: as in its earlier snapshots, and new ones for new objects.
+    /// The indices of the elements of `window`: as in its kept snapshots, and new ones for new objects. Where all its
+    /// snapshots were dropped, all are new: none is ever given to another object.
     pub fn indices(&self, window: WindowId, nodes: &[Node]) -> Vec<u32> {
-        self.owned().numberings.entry(window).or_default().indices(nodes)
+        let mut state = self.owned();
+        let Owned { numberings, spent, .. } = &mut *state;
+        numberings.entry(window).or_insert_with(|| Numbering::from(spent.free(window))).indices(nodes)
     }
 
-    /// Whether a kept snapshot of `window` has an element with this index.
+    /// Whether an element of `window` may have had this index in a snapshot.
     pub fn had_index(&self, window: WindowId, index: u32) -> bool {
         let state = self.owned();
         let mut of_window = state.snapshots.iter().filter(|snapshot| snapshot.window.id == window);
-        of_window.any(|snapshot| snapshot.place(index).is_some())
+        index < state.spent.free(window) || of_window.any(|snapshot| snapshot.place(index).is_some())
     }
 
     /// Keeps a snapshot and gives it its id.
@@ -124,8 +154,14 @@ impl Session {
             state.snapshots.pop_front();
         }
         state.snapshots.push_back(Arc::clone(&snapshot));
-        let Owned { snapshots, numberings, .. } = &mut *state;
-        numberings.retain(|window, _| snapshots.iter().any(|snapshot| snapshot.window.id == *window));
+        let Owned { snapshots, numberings, spent, .. } = &mut *state;
+        numberings.retain(|window, numbering| {
+            let is_kept = snapshots.iter().any(|snapshot| snapshot.window.id == *window);
+            if !is_kept {
+                spent.remember(*window, numbering.next());
+            }
+            is_kept
+        });
         snapshot
     }
 
@@ -224,4 +260,21 @@ fn given(prefix: &str, id: &str, last: u64) -> bool {
     id.strip_prefix(prefix)
         .and_then(|number| number.parse::<u64>().ok())
         .is_some_and(|number| (1..=last).contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spent_indices_are_remembered_for_every_window_in_bounded_space() {
+        let mut spent = Spent::default();
+        for window in 0..5000_u32 {
+            spent.remember(WindowId(window.into()), window % 300 + 1);
+            assert!(spent.free.len() <= MAX_SPENT);
+        }
+        for window in 0..5000_u32 {
+            assert!(spent.free(WindowId(window.into())) > window % 300, "window {window}");
+        }
+    }
 }

@@ -15,7 +15,17 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The indices of `nodes`, in their order. The first reading is numbered as it stands.
+    /// One whose first index is `next`.
+    pub fn from(next: u32) -> Self {
+        Self { next, known: HashMap::new() }
+    }
+
+    /// The index that a new object would get.
+    pub const fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// The indices of `nodes`, in their order. A first reading is numbered as it stands.
     pub fn indices(&mut self, nodes: &[Node]) -> Vec<u32> {
         let indices: Vec<u32> = nodes.iter().map(|node| self.index(&node.id)).collect();
         if self.known.len() > nodes.len() * 2 + ABSENT {
