@@ -323,12 +323,92 @@ def test_a_desktop_that_goes_away_ends_the_service(desk):
     process = serve(desk)
     with client(desk) as one:
         one.call("list_windows")
+        waiting = one.start("wait_for", condition="window_opens", title="never", timeout_ms=20_000)
+        one.call("get_config")
         server = next(pid for pid, line in processes.marked(desk.mark).items() if line.startswith("Xvfb"))
         processes.kill(server)
+        assert one.finish(waiting).code == "desktop_lost"
         assert process.wait(10) != 0
         answer = one.request("tools/call", {"name": "list_windows", "arguments": {}})
         assert "error" in answer or answer["result"]["structuredContent"]["code"] == "desktop_lost"
     assert not sockets(desk)
+
+
+def test_a_stopped_service_is_said_by_the_commands_about_it(desk):
+    with client(desk):
+        pid = status(desk)["pid"]
+        service.stop(pid)
+        try:
+            for words in (["status"], ["stop"], ["sessions"], ["config", "get", "max_elements"]):
+                done = command(desk, *words, timeout=20)
+                assert done.returncode == 1 and str(pid) in done.stderr and "stopped" in done.stderr, (words, done)
+            done = command(desk, "serve", timeout=20)
+            assert done.returncode == 1
+        finally:
+            service.go_on(pid)
+        assert status(desk)["lifetime"] == "managed", "what was asked in vain is not done later"
+
+
+def test_the_end_of_the_input_ends_a_client_that_looks_for_its_service(desk):
+    with client(desk):
+        pid = status(desk)["pid"]
+        service.stop(pid)
+        try:
+            process = subprocess.Popen(
+                [deskhand(), "mcp"], env=shared(desk), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )
+            process.stderr.readline()
+            process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+            process.stdin.close()
+            assert process.wait(2) == 0
+            process.stdout.close(), process.stderr.close()
+        finally:
+            service.go_on(pid)
+
+
+def test_a_burst_after_a_loss_begins_one_session(desk):
+    with client(desk, "--on-service-loss", "relaunch") as one:
+        one.call("list_windows")
+        pid = status(desk)["pid"]
+        processes.kill(pid)
+        gone(pid)
+        numbers, lines = [], b""
+        for _ in range(12):
+            number, line = one.tool_line("get_config")
+            numbers.append(number)
+            lines += line
+        one.send_bytes(lines)
+        answers = [one.finish(number) for number in numbers]
+        assert answers[0].code == "service_restarted"
+        assert all(not answer.is_error or answer.code == "service_restarted" for answer in answers)
+        assert len(status(desk)["sessions"]) == 1
+        assert status(desk)["connections"] == 2, "the client's and that of the question"
+
+
+def test_a_full_service_says_so(desk):
+    process = serve(desk, "--limit", "sessions=1")
+    with client(desk):
+        done = command(desk, "mcp")
+        assert done.returncode == 1 and "limit_exceeded" in done.stderr and "sessions" in done.stderr
+    process.terminate()
+    process.wait(10)
+    process = serve(desk, "--limit", "connections=1")
+    with client(desk):
+        for words in (["status"], ["mcp"]):
+            done = command(desk, *words)
+            assert done.returncode == 1 and "limit_exceeded" in done.stderr and "connections" in done.stderr
+    process.terminate()
+    process.wait(10)
+
+
+def test_a_relative_socket_is_the_same_everywhere(desk, tmp_path):
+    run = lambda *words: subprocess.run(  # noqa: E731
+        [deskhand(), *words, "--socket", "rel.sock"], env=shared(desk), cwd=tmp_path, capture_output=True, text=True, timeout=20,
+    )
+    done = run("call", "--session", "s", "get_screen_size")
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "rel.sock") in run("status").stdout
+    assert run("stop").returncode == 0
 
 
 def test_a_launch_that_fails_says_why(desk):
@@ -361,7 +441,7 @@ def test_a_private_desktop_can_be_shared(tmp_path):
     env = processes.environment(folder, mark)
     process = subprocess.Popen(
         [deskhand(), "serve", "--private", "800x600"], env=env, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )
     try:
         def answers():
@@ -369,12 +449,16 @@ def test_a_private_desktop_can_be_shared(tmp_path):
             return done.returncode == 0
 
         processes.wait_until(answers, 15, "the service answers")
+        assert "private:shared" in process.stderr.readline().decode()
         with Client(env=env, arguments=[]) as one, Client(env=env, arguments=[]) as two:
             one.call("launch_app", app="xterm", wait_for_window=True)
             assert any("xterm" in window["app"].lower() for window in two.windows())
+        with Client(env={**env, "DISPLAY": ":0"}, arguments=["--desktop", "private:shared"]) as three:
+            assert any("xterm" in window["app"].lower() for window in three.windows())
     finally:
         process.terminate()
         assert process.wait(10) == 0
+        process.stderr.close()
     processes.wait_until(lambda: not processes.marked(mark), 5, lambda: f"left: {processes.marked(mark)}")
 
 

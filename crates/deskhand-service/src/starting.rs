@@ -6,6 +6,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -203,10 +204,12 @@ where
                 if let Some(process) = &mut launched
                     && let Some(status) = process.has_ended()
                 {
-                    if !status.success() || launches == MAX_LAUNCHES {
+                    // Who kills it does not mean the next one.
+                    let failed = !status.success() && status.signal().is_none();
+                    if failed || launches == MAX_LAUNCHES {
                         return Err(ended(process, status));
                     }
-                    // It lost to another one, which has ended since.
+                    // It was killed, or lost to another one, which has ended since.
                     launched = None;
                 }
                 if launched.is_none() {

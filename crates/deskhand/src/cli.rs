@@ -87,7 +87,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         service: ServiceArgs,
         /// Print JSON
-        #[arg(long)]
+        #[arg(long, global = true)]
         json: bool,
         #[command(subcommand)]
         command: Option<SessionsCommand>,

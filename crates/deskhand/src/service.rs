@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use deskhand_core::{Code, Error, SessionId};
 use deskhand_service::build::Build;
@@ -11,7 +12,7 @@ use deskhand_service::client::{Client, Connect};
 use deskhand_service::desktop::{DesktopName, DesktopNames};
 use deskhand_service::election::Candidate;
 use deskhand_service::folder::{Folder, FolderError, FolderFacts};
-use deskhand_service::holder::{Holder, Lifetime};
+use deskhand_service::holder::{Condition, Holder, Lifetime};
 use deskhand_service::launch::{self, Launch};
 use deskhand_service::rule::{self, Choice, ChoiceFacts, NoChoice};
 use deskhand_service::starting::{self, PATIENCE};
@@ -26,6 +27,9 @@ use crate::wiring::VERSION;
 
 /// The name of a private desktop that a service shares, unless it has a socket of its own.
 const SHARED: &str = "shared";
+
+/// How long a service may take to say hello to a command. It answers within milliseconds unless it is stopped.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// Where the services of this user are, and which of them is meant.
 #[derive(Clone, Debug)]
@@ -57,8 +61,10 @@ impl Place {
         let environment = DesktopNames::from_variables(text("DISPLAY"), text("WAYLAND_DISPLAY"), runtime);
         let is_there = |name: &DesktopName| name.local_socket(runtime).is_none_or(|socket| socket.exists());
         let environment_is_there = environment.as_ref().is_some_and(|names| names.iter().any(is_there));
-        let choice =
-            ChoiceFacts { socket: arguments.socket.clone(), desktop, environment, environment_is_there };
+        // As the service itself names it, which has another working folder.
+        let socket =
+            arguments.socket.as_ref().map(|socket| std::path::absolute(socket).unwrap_or(socket.clone()));
+        let choice = ChoiceFacts { socket, desktop, environment, environment_is_there };
         Ok(Self { facts, choice, variables })
     }
 
@@ -67,27 +73,56 @@ impl Place {
     /// # Errors
     /// Several run and none is named, another build, or a service that does not answer.
     pub(crate) async fn connect(&self) -> Result<Option<Client>, Error> {
-        let Some(socket) = self.running()? else { return Ok(None) };
-        match UnixStream::connect(&socket).await {
-            Ok(stream) => Ok(Some(Client::new(stream, &socket))),
-            // It is just ending, or a socket that was named leads nowhere.
-            Err(error) if is_nobody(&error) => Ok(None),
-            Err(error) => Err(unreachable(&socket, &error)),
+        let (socket, holder) = match self.running()? {
+            Some(Running::Of(holder)) => match holder.socket() {
+                Some(socket) => (socket.to_owned(), Some(holder)),
+                None => return Ok(None),
+            },
+            Some(Running::At(socket)) => (socket, None),
+            None => return Ok(None),
+        };
+        match tokio::time::timeout(ANSWER, connect_to(&socket, None, Greeting::default())).await {
+            Ok(Ok(client)) => client.map(Some),
+            // A socket that was named leads nowhere, or its service has just ended.
+            Ok(Err(error)) if is_nobody(&error) && holder.as_deref().is_none_or(has_ended) => Ok(None),
+            Ok(Err(error)) => Err(unreachable(&socket, holder.as_deref(), &error)),
+            Err(_) => {
+                let late = io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("no answer within {} s", ANSWER.as_secs()),
+                );
+                Err(unreachable(&socket, holder.as_deref(), &late))
+            }
         }
     }
 
-    /// The socket of the service that is meant, if it runs.
-    fn running(&self) -> Result<Option<PathBuf>, Error> {
-        let holders = match Folder::existing(&self.facts).map_err(refused)? {
-            Some(folder) => folder.holders(),
-            None => Vec::new(),
-        };
-        match rule::choose(&self.choice, &holders) {
-            Ok(Choice::Running(holder)) => Ok(holder.socket().map(ToOwned::to_owned)),
-            Ok(Choice::Socket(socket)) => Ok(Some(socket)),
+    /// The service that is meant, if it runs.
+    fn running(&self) -> Result<Option<Running>, Error> {
+        match rule::choose(&self.choice, &self.holders()?) {
+            Ok(Choice::Running(holder)) => Ok(Some(Running::Of(Box::new(holder)))),
+            Ok(Choice::Socket(socket)) => Ok(Some(Running::At(socket))),
             Ok(Choice::Launch(_)) => Ok(None),
             Err(NoChoice::Nothing | NoChoice::NotThere(_) | NoChoice::InUse(_)) => Ok(None),
             Err(other) => Err(no_choice(&other)),
+        }
+    }
+
+    fn holders(&self) -> Result<Vec<Holder>, Error> {
+        Ok(match Folder::existing(&self.facts).map_err(refused)? {
+            Some(folder) => folder.holders(),
+            None => Vec::new(),
+        })
+    }
+
+    /// Why there is no service here, with those that run elsewhere.
+    pub(crate) fn none_here(&self) -> String {
+        let others = self.holders().unwrap_or_default();
+        let line = |holder: &Holder| format!("\n  --desktop {}: {holder}", holder.desktop);
+        let others: String = others.iter().map(line).collect();
+        match (&self.choice.socket, others.as_str()) {
+            (Some(socket), _) => format!("no service runs at {}", socket.display()),
+            (None, "") => "no service runs here".to_owned(),
+            (None, others) => format!("no service runs for this desktop; there are:{others}"),
         }
     }
 
@@ -101,10 +136,10 @@ impl Place {
             Ok(Choice::Running(holder)) => (holder.desktop.clone(), holder.socket().map(ToOwned::to_owned)),
             Ok(Choice::Launch(desktop)) => (desktop, self.choice.socket.clone()),
             Ok(Choice::Socket(socket)) => {
-                let connected = connect_to(&socket, None, greeting).await;
-                return connected
-                    .map(|client| (client, socket.clone()))
-                    .map_err(|error| unreachable(&socket, &error));
+                return match connect_to(&socket, None, greeting).await {
+                    Ok(client) => client.map(|client| (client, socket)),
+                    Err(error) => Err(unreachable(&socket, None, &error)),
+                };
             }
             Err(error) => return Err(no_choice(&error)),
         };
@@ -118,10 +153,10 @@ impl Place {
             async move { greet(&holder, digest, greeting).await }
         };
         let start = || launch::launch(&self.launch(&folder, &desktop, lifetime));
-        starting::connect_or_launch(&candidate, Instant::now() + PATIENCE, connect, start)
-            .await
-            .map(|(connected, _)| connected)
-            .map_err(|error| failed_start(error.code(), &error))
+        match starting::connect_or_launch(&candidate, Instant::now() + PATIENCE, connect, start).await {
+            Ok((connected, _)) => connected,
+            Err(error) => Err(failed_start(error.code(), &error)),
+        }
     }
 
     /// How a service for `desktop` is started.
@@ -164,10 +199,25 @@ impl Place {
 
     /// Whether no desktop can be reached from here and no service runs.
     pub(crate) fn is_nowhere(&self) -> bool {
-        let holders = Folder::existing(&self.facts).ok().flatten().map(|folder| folder.holders());
-        let choice = rule::choose(&self.choice, &holders.unwrap_or_default());
-        matches!(choice, Err(NoChoice::Nothing | NoChoice::NotThere(_)))
+        let choice = self.holders().map(|holders| rule::choose(&self.choice, &holders));
+        matches!(choice, Ok(Err(NoChoice::Nothing | NoChoice::NotThere(_))))
     }
+
+    /// Digest of this program, to tell it from another build.
+    fn digest(&self) -> Result<String, Error> {
+        let folder = Folder::open(&self.facts).map_err(refused)?;
+        Ok(Build::running(&folder, VERSION).map_err(|error| unreadable(&error))?.digest)
+    }
+}
+
+/// A service that runs, by what is known of it.
+enum Running {
+    Of(Box<Holder>),
+    At(PathBuf),
+}
+
+fn has_ended(holder: &Holder) -> bool {
+    holder.condition() == Condition::Gone
 }
 
 /// How a proxy finds its service again.
@@ -187,37 +237,54 @@ impl Connect for Connector {
             if launch {
                 return place.connect_or_launch(greeting).await.map(|(client, _)| client);
             }
-            let Some(socket) = place.running()? else {
+            let socket = match place.running()? {
+                Some(Running::Of(holder)) => holder.socket().map(ToOwned::to_owned),
+                Some(Running::At(socket)) => Some(socket),
+                None => None,
+            };
+            let Some(socket) = socket else {
                 return Err(Error::new(Code::ServiceUnreachable, "no service runs"));
             };
-            connect_to(&socket, None, greeting).await.map_err(|error| unreachable(&socket, &error))
+            match connect_to(&socket, Some(place.digest()?), greeting).await {
+                Ok(client) => client,
+                Err(error) => Err(unreachable(&socket, None, &error)),
+            }
         }
         .boxed()
     }
 }
 
-/// Connects and says hello.
-async fn connect_to(socket: &Path, build: Option<String>, greeting: Greeting) -> io::Result<Client> {
+/// Connects and says hello. The outer error is that of a service that may be starting or ending; the inner one is what a
+/// service answers that is well.
+async fn connect_to(socket: &Path, build: Option<String>, greeting: Greeting) -> io::Result<Greeted> {
     let client = Client::new(UnixStream::connect(socket).await?, socket);
     let Greeting { lease, label, persistent } = greeting;
-    let parameters = wire::HelloParameters {
-        lease: lease.is_some(),
-        build,
-        label,
-        lifetime: persistent.then_some(wire::Lifetime::Persistent),
-    };
-    client.request::<wire::Hello>(lease.as_ref(), parameters).await.map_err(io::Error::other)?;
-    Ok(client)
+    let parameters = wire::HelloParameters { lease: lease.is_some(), build, label, lifetime: None };
+    match client.request::<wire::Hello>(lease.as_ref(), parameters).await {
+        Ok(_) => {}
+        Err(error) if error.code == Code::ServiceUnreachable => return Err(io::Error::other(error)),
+        Err(error) => return Ok(Err(error)),
+    }
+    if persistent {
+        // Asked for only once it is known to answer: a question that nobody waits for any more must change nothing.
+        let stay = wire::HelloParameters { lifetime: Some(wire::Lifetime::Persistent), ..Default::default() };
+        client.request::<wire::Hello>(None, stay).await.map_err(io::Error::other)?;
+    }
+    Ok(Ok(client))
 }
+
+/// A connection, or why a service does not want it.
+type Greeted = Result<Client, Error>;
 
 /// Says hello to the holder of a desktop's locks.
 pub(crate) async fn greet(
     holder: &Holder,
     build: String,
     greeting: Greeting,
-) -> io::Result<(Client, PathBuf)> {
+) -> io::Result<Result<(Client, PathBuf), Error>> {
     let socket = holder.socket().ok_or_else(|| io::Error::other("it has no socket"))?;
-    connect_to(socket, Some(build), greeting).await.map(|client| (client, socket.to_owned()))
+    let greeted = connect_to(socket, Some(build), greeting).await?;
+    Ok(greeted.map(|client| (client, socket.to_owned())))
 }
 
 /// A desktop as a person names it: as `DISPLAY` or `WAYLAND_DISPLAY` would, or as `deskhand status` prints it.
@@ -251,8 +318,9 @@ fn unreadable(error: &io::Error) -> Error {
     Error::new(Code::InternalError, format!("this program's own file cannot be read: {error}"))
 }
 
-fn unreachable(socket: &Path, error: &io::Error) -> Error {
-    Error::new(Code::ServiceUnreachable, format!("no service answers at {}: {error}", socket.display()))
+fn unreachable(socket: &Path, holder: Option<&Holder>, error: &io::Error) -> Error {
+    let who = holder.map(|holder| format!("; the desktop belongs to {holder}")).unwrap_or_default();
+    Error::new(Code::ServiceUnreachable, format!("no service answers at {}: {error}{who}", socket.display()))
 }
 
 fn no_choice(error: &NoChoice) -> Error {
@@ -267,7 +335,7 @@ fn no_choice(error: &NoChoice) -> Error {
 fn failed_start(code: Code, error: &impl std::fmt::Display) -> Error {
     let advice = match code {
         Code::ServiceUnreachable => {
-            ". `deskhand doctor` says what works here; --no-daemon-relaunch owns the desktop in this process"
+            ". `deskhand doctor` says what works here; `deskhand mcp --no-daemon-relaunch` does without a service"
         }
         _ => "",
     };

@@ -78,13 +78,9 @@ impl Wiring {
         self.health.checks().await
     }
 
-    /// Resolves when the desktop has gone away, with the reason.
-    pub(crate) fn lost(&self) -> impl Future<Output = String> + use<> {
-        let lost = self.lost.clone();
-        async move {
-            lost.cancelled().await;
-            "the display server has ended".to_owned()
-        }
+    /// Cancelled when the desktop has gone away.
+    pub(crate) fn lost(&self) -> CancellationToken {
+        self.lost.clone()
     }
 
     /// Hands the clipboard to whoever keeps it, ends the private desktop, if there is one, and waits for both a bounded

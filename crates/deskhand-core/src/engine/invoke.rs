@@ -34,6 +34,7 @@ enum Asked {
     Caller,
     SessionEnd,
     Failure,
+    DesktopLost,
     Revoke,
 }
 
@@ -125,6 +126,8 @@ impl Admitted {
             }
             () = cancel.cancelled() => Asked::Caller,
             () = abandoned.cancelled() => Asked::Caller,
+            // Before the session, which ends with the desktop.
+            () = shared.desktop_lost.cancelled() => Asked::DesktopLost,
             () = session.ended.cancelled() => Asked::SessionEnd,
             () = shared.failed.cancelled() => Asked::Failure,
             () = revoked(consented.as_ref()) => Asked::Revoke,
@@ -171,6 +174,7 @@ fn told(error: Error, asked: Asked, timeout: Duration) -> Error {
         Asked::Caller | Asked::Revoke => (Code::Cancelled, message),
         Asked::Deadline => (Code::Timeout, format!("no answer within {} ms: {message}", timeout.as_millis())),
         Asked::SessionEnd => (Code::SessionEnded, format!("the session ended: {message}")),
+        Asked::DesktopLost => (Code::DesktopLost, format!("the display server has ended: {message}")),
         Asked::Failure => (Code::ProcessFailed, format!("deskhand failed and ends: {message}")),
     };
     Error { code, message, details }

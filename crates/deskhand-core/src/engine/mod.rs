@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     /// Cancelled when the engine has failed.
     pub(crate) failed: CancellationToken,
+    /// Cancelled when the desktop is gone.
+    pub(crate) desktop_lost: CancellationToken,
 }
 
 impl Shared {
@@ -83,6 +85,7 @@ impl Engine {
             activity: Arc::default(),
             gate: Arc::new(gate),
             failed: CancellationToken::new(),
+            desktop_lost: CancellationToken::new(),
         });
         Self { shared }
     }
@@ -125,6 +128,11 @@ impl Engine {
     /// How many steps wait for their turn on the desktop.
     pub fn waiting(&self) -> usize {
         self.shared.queue.waiting()
+    }
+
+    /// Says that the desktop is gone: calls that run end with `desktop_lost`.
+    pub fn lose_desktop(&self) {
+        self.shared.desktop_lost.cancel();
     }
 
     /// Cancelled when the engine has failed: an operation of its own could not be stopped. It refuses all calls then

@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::lines::Lines;
 use crate::wire::{self, Method, Reply};
@@ -27,10 +27,11 @@ pub use proxy::{Connect, OnLoss, Proxy};
 /// megabyte or two that nobody has taken yet, and the service closes a connection with too much unread (64 MiB, unless it was told otherwise).
 const CALLS_WITH_SERVICE: usize = 32;
 
-/// One connection to a service. Cheap to clone.
+/// One connection to a service. Cheap to clone; closes when the last clone is dropped and no call is under way.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
+    _open: Arc<DropGuard>,
 }
 
 #[derive(Debug)]
@@ -49,6 +50,8 @@ struct State {
     calls: usize,
     /// Calls that have not been sent.
     backlog: VecDeque<(u64, Vec<u8>)>,
+    /// What the service said to nobody in particular: usually why it closes the connection.
+    refusal: Option<Error>,
 }
 
 /// A request whose answer has not come.
@@ -69,9 +72,10 @@ impl Client {
             state: Mutex::default(),
             lost: CancellationToken::new(),
         });
+        let closed = CancellationToken::new();
         tokio::spawn(write(writer, queued, shared.lost.clone()));
-        tokio::spawn(read(reader, Arc::clone(&shared)));
-        Self { shared }
+        tokio::spawn(read(reader, Arc::clone(&shared), closed.clone()));
+        Self { shared, _open: Arc::new(closed.drop_guard()) }
     }
 
     /// Resolves when the connection is gone.
@@ -124,7 +128,7 @@ impl Client {
             Err(error) => return std::future::ready(Err(unwritten(&error))).boxed(),
         };
         shared.line_up(id, line);
-        let mut sent = Sent { shared, id, answered: false };
+        let mut sent = Sent { shared, id, answered: false, _client: self.clone() };
         async move {
             let mut answer = answer;
             let outcome = tokio::select! {
@@ -151,6 +155,8 @@ struct Sent {
     shared: Arc<Shared>,
     id: u64,
     answered: bool,
+    /// Keeps the connection.
+    _client: Client,
 }
 
 impl Sent {
@@ -241,7 +247,7 @@ impl Shared {
     }
 
     fn unreachable(&self) -> Error {
-        unreachable(&self.socket)
+        self.lock().refusal.clone().unwrap_or_else(|| unreachable(&self.socket))
     }
 }
 
@@ -280,10 +286,15 @@ async fn write(
     }
 }
 
-async fn read(reader: OwnedReadHalf, shared: Arc<Shared>) {
+async fn read(reader: OwnedReadHalf, shared: Arc<Shared>, closed: CancellationToken) {
     let mut lines = Lines::new(reader, wire::MAX_LINE_BYTES);
     loop {
-        match lines.next().await {
+        let line = tokio::select! {
+            biased;
+            () = closed.cancelled() => break,
+            line = lines.next() => line,
+        };
+        match line {
             Ok(Some(line)) => match serde_json::from_slice::<Reply>(line) {
                 Ok(reply) => take(&shared, reply),
                 Err(error) => tracing::warn!(%error, "the service sent a line that is no answer"),
@@ -314,7 +325,8 @@ fn take(shared: &Shared, reply: Reply) {
     };
     let Some(id) = reply.id else {
         if let Err(error) = outcome {
-            tracing::warn!(%error, "the service refused a line");
+            tracing::debug!(%error, "the service refused a line, or the connection");
+            shared.lock().refusal = Some(error);
         }
         return;
     };

@@ -36,6 +36,8 @@ pub struct Proxy {
     profile: Profile,
     tools: Vec<ToolListing>,
     state: Arc<Mutex<State>>,
+    /// Held by the call that looks for a new service; the others that found the old one gone wait for what it finds.
+    reconnecting: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct State {
@@ -69,7 +71,14 @@ impl Proxy {
         let listed = client.request::<wire::List>(None, parameters).await?;
         let tools = listed.tools.into_iter().map(Into::into).collect();
         let state = State { client, session: session.clone(), first: session, followed: 0 };
-        Ok(Self { connector, on_loss, profile, tools, state: Arc::new(Mutex::new(state)) })
+        Ok(Self {
+            connector,
+            on_loss,
+            profile,
+            tools,
+            state: Arc::new(Mutex::new(state)),
+            reconnecting: Arc::default(),
+        })
     }
 
     fn current(&self) -> (Client, SessionId) {
@@ -83,31 +92,38 @@ impl Proxy {
         if self.on_loss == OnLoss::Fail {
             return std::future::ready(Err(unreachable)).boxed();
         }
-        let next = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.followed += 1;
-            SessionId::new(&format!("{}.{}", state.first, state.followed + 1))
-        };
-        let connecting = self.connector.connect(next.clone(), self.on_loss == OnLoss::Relaunch);
-        let state = Arc::clone(&self.state);
+        let (connector, state) = (Arc::clone(&self.connector), Arc::clone(&self.state));
+        let (launch, reconnecting) = (self.on_loss == OnLoss::Relaunch, Arc::clone(&self.reconnecting));
         async move {
-            let client = match connecting.await {
-                Ok(client) => client,
-                Err(error) if error.code == Code::ServiceUnreachable => return Err(unreachable),
-                Err(error) => return Err(Error::new(Code::ServiceUnreachable, error.message)),
+            let _turn = reconnecting.lock().await;
+            let next = {
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                if !state.client.is_lost() {
+                    // Another call found it while this one waited. This one was sent to what was before all the same.
+                    return Err(restarted());
+                }
+                state.followed += 1;
+                SessionId::new(&format!("{}.{}", state.first, state.followed + 1))
             };
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            // Of several calls that found it gone the first to connect counts; the other connections close.
-            if state.client.is_lost() {
-                state.client = client;
-                state.session = next;
+            match connector.connect(next.clone(), launch).await {
+                Ok(client) => {
+                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                    state.client = client;
+                    state.session = next;
+                    Err(restarted())
+                }
+                Err(error) if error.code == Code::ServiceUnreachable => Err(unreachable),
+                Err(error) => Err(Error::new(Code::ServiceUnreachable, error.message)),
             }
-            let message = "the service was started again: this call was not run, and all windows, snapshots and settings of \
-                           before are gone. Check what the last input did, then go on";
-            Err(Error::new(Code::ServiceRestarted, message))
         }
         .boxed()
     }
+}
+
+fn restarted() -> Error {
+    let message = "the service was started again: this call was not run, and all windows, snapshots and settings of before \
+                   are gone. Check what the last input did, then go on";
+    Error::new(Code::ServiceRestarted, message)
 }
 
 impl Driver for Proxy {

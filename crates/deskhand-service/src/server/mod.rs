@@ -27,7 +27,7 @@ const END_SESSIONS: Duration = Duration::from_secs(5);
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// Why a service ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It was told to.
     Stopped,
@@ -35,8 +35,8 @@ pub enum Ended {
     Unused,
     /// It could not be trusted any more: something of its own did not stop.
     Failed,
-    /// The desktop went away, and why.
-    DesktopLost(String),
+    /// The desktop went away.
+    DesktopLost,
 }
 
 /// What the connections of a service share.
@@ -53,8 +53,7 @@ struct Service {
     closing: CancellationToken,
 }
 
-/// Serves `engine` on the socket of `elected`, until `stop` is cancelled, somebody asks it to end, `lost` says why the desktop is
-/// gone, or nobody uses a managed service any more. When it returns, sessions have ended, answers are written and the socket is
+/// Serves `engine` on the socket of `elected`, until `stop` is cancelled, somebody asks it to end, the desktop is `lost`, or nobody uses a managed service any more. When it returns, sessions have ended, answers are written and the socket is
 /// removed; the locks are the caller's to keep until the process ends.
 ///
 /// # Errors
@@ -62,7 +61,7 @@ struct Service {
 pub async fn serve(
     mut elected: Elected,
     engine: Engine,
-    lost: impl Future<Output = String>,
+    lost: CancellationToken,
     stop: CancellationToken,
 ) -> io::Result<(Ended, Elected)> {
     let listener = elected.bind()?;
@@ -86,7 +85,7 @@ pub async fn serve(
         biased;
         () = failed.cancelled() => Ended::Failed,
         () = service.stopping.cancelled() => Ended::Stopped,
-        why = lost => Ended::DesktopLost(why),
+        () = lost.cancelled() => Ended::DesktopLost,
         () = service.life.over(service.engine.named_sessions()) => Ended::Unused,
         never = accept(&listener, &service, &connections) => match never {},
         never = tell_lifetime(&service.life, &mut elected) => match never {},
@@ -94,6 +93,9 @@ pub async fn serve(
     tracing::info!(?ended, "the service ends");
     service.stopping.cancel();
     elected.unlink();
+    if ended == Ended::DesktopLost {
+        service.engine.lose_desktop();
+    }
     // Whoever is in the line of the socket is turned away and tries again.
     drop(listener);
     if tokio::time::timeout(END_SESSIONS, service.engine.end_sessions()).await.is_err() {

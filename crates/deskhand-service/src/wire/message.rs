@@ -5,6 +5,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Characters of a session's name. A host's name and a random number fit; a person has to read it.
+const MAX_NAME: usize = 128;
+
+/// Whether a session may be called so: what is shown to people must not be able to change their terminal.
+fn is_name(name: &str) -> bool {
+    let printable = |c: char| {
+        !c.is_control() && !('\u{200b}'..='\u{202e}').contains(&c) && !('\u{2060}'..='\u{206f}').contains(&c)
+    };
+    (1..=MAX_NAME).contains(&name.chars().count()) && name.chars().all(printable)
+}
+
 /// A request, before its method is looked at.
 #[derive(Debug, Deserialize)]
 pub struct Request {
@@ -44,7 +55,15 @@ impl Request {
         if id.is_none() {
             return Err(RequestError { id, reason: "`id` must be a whole number from 0 on".to_owned() });
         }
-        serde_json::from_value(value).map_err(|error| RequestError { id, reason: error.to_string() })
+        let request: Self =
+            serde_json::from_value(value).map_err(|error| RequestError { id, reason: error.to_string() })?;
+        match &request.session_id {
+            Some(session) if !is_name(session) => {
+                let reason = format!("`session_id` must have 1 to {MAX_NAME} characters that can be printed");
+                Err(RequestError { id, reason })
+            }
+            _ => Ok(request),
+        }
     }
 
     /// The parameters as the method's type.
@@ -181,6 +200,10 @@ mod tests {
         assert!(reason("{").1.contains("not JSON"));
         assert_eq!(reason("[]"), (None, "a request must be a JSON object".to_owned()));
         assert_eq!(reason("{\"id\": \"a\"}"), (None, "`id` must be a whole number from 0 on".to_owned()));
+        for name in ["", "a\\u001b[31m", &"x".repeat(129)] {
+            let (id, reason) = reason(&format!(r#"{{"id": 5, "method": "call", "session_id": "{name}"}}"#));
+            assert!(id == Some(5) && reason.contains("1 to 128 characters"), "{reason}");
+        }
         assert_eq!(reason("{\"id\": 4}"), (Some(4), "missing field `method`".to_owned()));
         assert!(
             Request::read(b"{\"id\":1,\"method\":\"x\",\"m\":\"\xff\"}").unwrap_err().reason.contains("JSON")

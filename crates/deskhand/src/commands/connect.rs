@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -28,10 +29,13 @@ async fn pass(service: &ServiceArgs) -> io::Result<ExitCode> {
     let stream = UnixStream::connect(&socket).await?;
     let (mut from_service, mut to_service) = stream.into_split();
     let (mut stdin, mut stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    // Whether stdin has ended, after which the service closes its side.
+    let asked = AtomicBool::new(false);
     let sending = async {
         tokio::io::copy(&mut stdin, &mut to_service).await?;
         // The service answers what it has been asked, and then closes its side.
         to_service.shutdown().await?;
+        asked.store(true, Ordering::Relaxed);
         std::future::pending::<io::Result<()>>().await
     };
     let receiving = async {
@@ -43,5 +47,9 @@ async fn pass(service: &ServiceArgs) -> io::Result<ExitCode> {
         received = receiving => received?,
         sent = sending => sent?,
     }
-    Ok(ExitCode::SUCCESS)
+    if asked.load(Ordering::Relaxed) {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(super::fail(1, format_args!("the service at {} has closed the connection", socket.display())))
+    }
 }

@@ -98,7 +98,15 @@ async fn in_process(
     let session = mint_session();
     let driver = wiring.engine.lease(&session, label.as_deref()).map_err(io::Error::other)?;
     let failed = wiring.engine.failed();
+    let lost = wiring.lost();
     end_with(&failed, &shutdown);
+    let engine = wiring.engine.clone();
+    let (gone, leave) = (lost.clone(), shutdown.clone());
+    tokio::spawn(async move {
+        gone.cancelled().await;
+        engine.lose_desktop();
+        leave.cancel();
+    });
     let served = over_stdio(Arc::new(driver), session, profile, shutdown).await;
     wiring.shutdown().await;
     // Until now the desktop was ours alone.
@@ -107,6 +115,7 @@ async fn in_process(
         Ok(()) if failed.is_cancelled() => {
             Err(io::Error::other("an operation could not be stopped (process_failed)"))
         }
+        Ok(()) if lost.is_cancelled() => Err(io::Error::other("the display server has ended (desktop_lost)")),
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(error),
     }
@@ -133,6 +142,7 @@ async fn proxy(
     let driver = tokio::select! {
         biased;
         () = shutdown.cancelled() => return Ok(ExitCode::SUCCESS),
+        () = lifecycle::end_of_input() => return Ok(ExitCode::SUCCESS),
         connected = connecting => match connected {
             Ok(driver) => driver,
             Err(error) => return fail_with(&error, false),

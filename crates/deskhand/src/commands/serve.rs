@@ -18,7 +18,7 @@ use super::fail_with;
 use crate::cli::{Limit, ServiceArgs};
 use crate::lifecycle;
 use crate::service::{self, Greeting, Place};
-use crate::wiring::{VERSION, Wiring};
+use crate::wiring::Wiring;
 
 pub(crate) fn run(
     private: Option<PrivateOptions>,
@@ -81,7 +81,8 @@ async fn become_owner(candidate: &Candidate, lifetime: Lifetime) -> Result<Resul
     };
     match starting::connect_or_elect(candidate, deadline, connect).await {
         Ok(Outcome::Elected(elected)) => Ok(Ok(elected)),
-        Ok(Outcome::Connected(_, holder)) => match holder.role {
+        Ok(Outcome::Connected(Err(refused), _)) => Err(refused),
+        Ok(Outcome::Connected(Ok(_), holder)) => match holder.role {
             // Launched at the same moment as another one, which is the service now.
             _ if lifetime == Lifetime::Managed => Ok(Err(format!("{holder} runs already"))),
             Role::Service { lifetime: Lifetime::Managed, .. } => {
@@ -104,14 +105,19 @@ async fn own(
     stop: CancellationToken,
 ) -> io::Result<ExitCode> {
     let wiring = Wiring::with_limits(private, Some(elected.holder()), limits)?;
-    let owner = elected.holder().to_string();
-    tracing::info!(%owner, version = VERSION, "the service begins");
+    let holder = elected.holder();
+    if matches!(holder.role, Role::Service { lifetime: Lifetime::Persistent, .. }) {
+        let desktop = &holder.desktop;
+        eprintln!(
+            "deskhand: owns {desktop}; `deskhand mcp --desktop {desktop}` connects an agent, `deskhand stop --desktop {desktop}` ends it"
+        );
+    }
     let (ended, elected) = server::serve(elected, wiring.engine.clone(), wiring.lost(), stop).await?;
     wiring.shutdown().await;
     let code = match ended {
         Ended::Stopped | Ended::Unused => ExitCode::SUCCESS,
         Ended::Failed => super::fail(1, "an operation could not be stopped (process_failed)"),
-        Ended::DesktopLost(why) => super::fail(1, format_args!("desktop_lost: {why}")),
+        Ended::DesktopLost => super::fail(1, "the display server has ended (desktop_lost)"),
     };
     // Locks are let go by the end of the process, after everything else.
     std::mem::forget(elected);

@@ -18,16 +18,22 @@ pub(crate) fn run(
     command: Option<SessionsCommand>,
 ) -> io::Result<ExitCode> {
     let done = super::runtime()?.block_on(async {
-        let Some(client) = Place::find(service)?.connect().await? else { return Ok(None) };
+        let place = Place::find(service)?;
+        let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
         match command {
-            None => list(&client, json).await.map(Some),
-            Some(SessionsCommand::End { id }) => end(&client, id, json).await.map(Some),
+            None => list(&client, json).await.map(Ok),
+            Some(SessionsCommand::End { id }) => end(&client, id, json).await.map(Ok),
         }
     });
     match done {
         Err(error) => fail_with(&error, json),
-        Ok(None) => Ok(super::fail(NO_SERVICE, "no service runs here")),
-        Ok(Some(text)) => {
+        Ok(Err(none)) => {
+            if json {
+                super::print_json(&json!({"running": false}))?;
+            }
+            Ok(super::fail(NO_SERVICE, none))
+        }
+        Ok(Ok(text)) => {
             super::print(&text)?;
             Ok(ExitCode::SUCCESS)
         }

@@ -14,21 +14,22 @@ use crate::wiring;
 
 pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
     let report = super::runtime()?.block_on(async {
-        let Some(client) = Place::find(service)?.connect().await? else { return Ok(None) };
-        client.request::<wire::Status>(None, wire::Empty {}).await.map(Some)
+        let place = Place::find(service)?;
+        let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
+        client.request::<wire::Status>(None, wire::Empty {}).await.map(Ok)
     });
     let said = wiring::consent().read();
     match report {
         Err(error) => fail_with(&error, json),
-        Ok(None) => {
+        Ok(Err(none)) => {
             if json {
                 super::print_json(&json!({"running": false, "consent": consent::facts(&said)}))?;
             } else {
-                super::print(&format!("no service runs here\n{}", consent::told(&said)))?;
+                super::print(&format!("{none}\n{}", consent::told(&said)))?;
             }
             Ok(ExitCode::from(NO_SERVICE))
         }
-        Ok(Some(report)) => {
+        Ok(Ok(report)) => {
             if json {
                 let mut value = serde_json::to_value(&report)?;
                 value["running"] = true.into();

@@ -19,15 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
     match super::runtime()?.block_on(stop(service)) {
         Err(error) => fail_with(&error, json),
-        Ok(None) => {
+        Ok(Err(none)) => {
             if json {
                 super::print_json(&json!({"stopped": false}))?;
             } else {
-                super::print("no service runs here")?;
+                super::print(&none)?;
             }
             Ok(ExitCode::from(NO_SERVICE))
         }
-        Ok(Some(pid)) => {
+        Ok(Ok(pid)) => {
             if json {
                 super::print_json(&json!({"stopped": true, "pid": pid}))?;
             } else {
@@ -38,14 +38,16 @@ pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
     }
 }
 
-async fn stop(service: &ServiceArgs) -> Result<Option<u32>, Error> {
-    let Some(client) = Place::find(service)?.connect().await? else { return Ok(None) };
+/// The process that has ended, or why there is none to end.
+async fn stop(service: &ServiceArgs) -> Result<Result<u32, String>, Error> {
+    let place = Place::find(service)?;
+    let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
     let pid = client.request::<wire::Status>(None, wire::Empty {}).await?.pid;
     // Before it is asked to end: its number may be somebody else's afterwards.
     let end = lifecycle::end_of(pid);
     client.request::<wire::Shutdown>(None, wire::Empty {}).await?;
     match tokio::time::timeout(PATIENCE, end).await {
-        Ok(_) => Ok(Some(pid)),
+        Ok(()) => Ok(Ok(pid)),
         Err(_) => {
             let message =
                 format!("the service (process {pid}) was asked to end and has not; kill -9 {pid} ends it");

@@ -31,6 +31,21 @@ pub(crate) fn end_of(pid: u32) -> impl Future<Output = ()> {
     }
 }
 
+/// Resolves when nobody writes into our input any more, without reading what is in it. Never, if that cannot be seen.
+pub(crate) async fn end_of_input() {
+    let stdin = io::stdin().as_fd().try_clone_to_owned();
+    let watched = stdin.and_then(|fd| descriptor::watched(fd, Interest::READABLE));
+    if let Ok(input) = watched {
+        while let Ok(mut guard) = input.ready(Interest::READABLE).await {
+            if guard.ready().is_read_closed() {
+                return;
+            }
+            guard.clear_ready(); // it can be read from: no news
+        }
+    }
+    std::future::pending().await
+}
+
 /// Cancels `shutdown` when one of them happens. (The end of the input is seen by who reads it.)
 ///
 /// # Errors
