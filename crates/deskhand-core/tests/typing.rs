@@ -122,3 +122,62 @@ async fn a_carriage_return_with_a_newline_is_one_line_break() {
     let error = script.call(r#"type_text {"window_id": 1, "text": "a\rb"}"#).await.unwrap_err();
     assert!(error.message.contains("U+000D"), "{error}");
 }
+
+const VALUES: &str = r#"
+window 1 "Form" app=form pid=100 800x600+0+0 focused
+  entry "Name" @10,10 200x30 text="precious" focused
+  entry "Silent" @10,50 200x30 text="old" no-editable-text
+  text "Notes" @10,90 200x90 text="" multi-line
+  text "Keys" @10,190 200x90 text="" multi-line no-editable-text
+  document web "Page" @10,290 400x200
+    entry "Message" @10,290 200x30 text="" multi-line no-editable-text
+"#;
+
+fn set_value(name: &str, value: &str, more: &str) -> String {
+    format!(r#"set_value {{"window_id": 1, "query": {{"name": "{name}"}}, "value": "{value}"{more}}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_never_presses_return_or_tab() {
+    let script = Script::new(VALUES);
+    let foreground = r#", "delivery": "foreground""#;
+    for (name, value, more) in [
+        ("Name", r"Bob\tJones", ""),
+        ("Name", r"Bob\nJones", ""),
+        ("Name", r"Bob\r", ""),
+        ("Name", r"Bob\r\n", ""),
+        ("Name", r"Bob\u001b", foreground),
+        ("Silent", r"a\nb", ""),
+        ("Notes", r"a\tb", foreground),
+        ("Keys", r"a\tb", ""),
+        ("Message", r"a\nb", ""),
+    ] {
+        let error = script.call(&set_value(name, value, more)).await.unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument, "{name} {value}: {error}");
+        assert!(error.message.contains("nothing was typed"), "{error}");
+    }
+    assert_eq!(script.desktop.take_journal(), Vec::<String>::new(), "not even the focus has moved");
+    assert!(text_of(&script, 1, "text=\"precious\"").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_keeps_its_lines_where_they_are_text() {
+    let script = Script::new(VALUES);
+    let answer = script.call(&set_value("Notes", r"a\tb\r\nc", "")).await.unwrap();
+    assert_eq!(answer.structured["route"], "ax_text", "{}", answer.text);
+    assert_eq!(answer.structured["effect"], "confirmed", "{}", answer.text);
+    let answer = script.call(&set_value("Keys", r"a\nb", "")).await.unwrap();
+    assert_eq!(answer.structured["route"], "keyboard", "{}", answer.text);
+    assert_eq!(answer.structured["effect"], "confirmed", "{}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn true_and_false_are_never_typed() {
+    let script = Script::new(VALUES);
+    let call = r#"set_value {"window_id": 1, "query": {"name": "Name"}, "value": true}"#;
+    let error = script.call(call).await.unwrap_err();
+    assert_eq!(error.code, Code::NotSupported, "{error}");
+    assert!(error.message.contains("click it"), "{error}");
+    assert!(text_of(&script, 1, "text=\"precious\"").await);
+    assert_eq!(script.desktop.take_journal(), Vec::<String>::new());
+}

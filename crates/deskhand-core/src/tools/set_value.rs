@@ -63,6 +63,16 @@ impl Wanted {
         }
     }
 
+    /// Refuses to write true or false as a word: where they are meant, they are a state.
+    fn require_text(&self, element: &Element) -> Result<()> {
+        let Wanted::Flag(flag) = self else { return Ok(()) };
+        let message = format!(
+            "{} has no state that could be set to {flag}; nothing was done; click it, or give a text: \"{flag}\"",
+            element.describe()
+        );
+        Err(Error::new(Code::NotSupported, message))
+    }
+
     fn text(&self) -> String {
         match self {
             Wanted::Flag(flag) => flag.to_string(),
@@ -239,10 +249,12 @@ async fn set_number(context: &Context, arguments: &Arguments, element: Element) 
 }
 
 async fn set_text(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
+    arguments.value.require_text(&element)?;
     let typing = type_text::Arguments {
-        text: arguments.value.text(),
+        text: type_text::one_line_breaks(&arguments.value.text()),
         clear: Some(true),
         delivery: arguments.delivery,
+        is_value: true,
         ..type_text::Arguments::default()
     };
     type_text::into_element_whole(context, &typing, element).await
@@ -257,8 +269,9 @@ async fn set_cell(context: &Context, arguments: &Arguments, element: Element) ->
         );
         return Err(Error::new(Code::NotSupported, message));
     }
+    arguments.value.require_text(&element)?;
     let text = arguments.value.text();
-    if text.contains(['\n', '\t']) {
+    if text.contains(char::is_control) {
         return Err(Error::argument("value", "expected one line without tabs for a cell"));
     }
     let read = async || -> Result<String> {

@@ -20,7 +20,7 @@ pub(super) async fn write(
     element: &Element,
 ) -> Result<Option<EffectReport>> {
     let single_line = !element.node.states.has(State::MultiLine);
-    if !element.node.interfaces.editable_text || (single_line && arguments.text.contains(['\n', '\t'])) {
+    if !element.node.interfaces.editable_text || (single_line && arguments.text.contains(char::is_control)) {
         return Ok(None);
     }
     let Some(before) = field::read(context, element).await? else {

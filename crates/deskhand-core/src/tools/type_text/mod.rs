@@ -17,7 +17,7 @@ use self::judge::Typed;
 use super::click::{focus_element, focus_window, name_of};
 use super::target::{self, Aim, Element, QueryArgument};
 use super::{Spec, Surface, Tool};
-use crate::desktop::{Window, WindowId};
+use crate::desktop::{State, Window, WindowId};
 use crate::effect::{Delivery, EffectReport};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
@@ -53,6 +53,9 @@ pub(super) struct Arguments {
     pub(super) delivery: Option<Delivery>,
     /// As in click.
     pub(super) restore: Option<bool>,
+    /// It is a value: no character of it may do what a key does, such as leave the field or submit its form.
+    #[serde(skip)]
+    pub(super) is_value: bool,
 }
 
 impl Arguments {
@@ -96,7 +99,7 @@ fn check(arguments: &Arguments) -> Result<()> {
 }
 
 /// The text with `\r\n` as the one line break that it is.
-fn one_line_breaks(text: &str) -> String {
+pub(super) fn one_line_breaks(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
@@ -151,6 +154,9 @@ async fn into_element(context: &Context, arguments: &Arguments, element: Element
             None => {}
         }
     }
+    if arguments.is_value {
+        require_keys_that_write(&element, &arguments.text)?;
+    }
     if !focus_element(context, &element).await? {
         let message = format!(
             "{} did not take the keyboard focus; nothing was typed; click it, check what is focused, and type without an \
@@ -161,6 +167,25 @@ async fn into_element(context: &Context, arguments: &Arguments, element: Element
     }
     let window = element.window.clone();
     keyboard(context, arguments, window, Some(element), false).await
+}
+
+/// Refuses a value of which a character would act as a key. Of Return in a page nobody can tell: many submit by it.
+fn require_keys_that_write(element: &Element, text: &str) -> Result<()> {
+    let is_editor = element.role() == "text" && element.node.states.has(State::MultiLine);
+    let breaks_lines = is_editor && !element.is_in("document web");
+    let acts = |c: &char| c.is_control() && !(*c == '\n' && breaks_lines);
+    let Some(key) = text.chars().find(acts) else { return Ok(()) };
+    let key = match key {
+        '\n' | '\r' => "a line break",
+        '\t' => "a tab",
+        _ => "a control character",
+    };
+    let message = format!(
+        "has {key}, which {} takes only from the keyboard, where it can leave the field or submit a form; nothing was \
+         typed; leave it out, or write the parts with type_text and send the keys you mean with press_key",
+        element.describe()
+    );
+    Err(Error::argument("value", message))
 }
 
 async fn into_focus(context: &Context, arguments: &Arguments) -> Result<Written> {
