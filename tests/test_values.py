@@ -49,6 +49,52 @@ def test_dates_and_times_of_pages_are_set_in_parts(client, desktop, browser, tmp
         processes.end(process)
 
 
+TOGGLES = """<!doctype html><title>Toggles</title>
+<button id=b aria-pressed=false onclick="b.setAttribute('aria-pressed', b.getAttribute('aria-pressed') != 'true'); tell()">Bold</button>
+<details id=d ontoggle="tell()"><summary>More</summary><p>Inside</p></details>
+<form onsubmit="document.title += ' SUBMITTED'; return false"><input aria-label=First><input aria-label=Second value=keep>
+<textarea aria-label=Area></textarea></form>
+<script>const tell = () => { document.title = `Toggles: ${b.getAttribute("aria-pressed")}|${d.open}` }</script>"""
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_values_press_no_keys_and_states_are_not_typed(client, desktop, browser, tmp_path):
+    """Tab would write into the next field, Return would submit, and `true` is no word."""
+    page = tmp_path / "page.html"
+    page.write_text(TOGGLES)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(getattr(application, browser)(profile, page.as_uri()))
+    try:
+        window = client.window(title="Toggles", timeout=40)
+        client.element(window, contains='"Area"', timeout=20)
+
+        def set_value(name, value):
+            query = {"name": name, "exact": True}
+            return client.try_call("set_value", window_id=window["window_id"], query=query, value=value)
+
+        for name in ("First", "Area"):
+            for value in ("Bob\tJones", "a\nb"):
+                refused = set_value(name, value)
+                assert refused.code == "invalid_argument" and "nothing was typed" in refused.error_message, refused.structured
+        client.element(window, name="Second", contains='text="keep"')
+        assert set_value("First", "Bob")["effect"] == "confirmed"
+        for value in (True, True, False, True):
+            answer = set_value("More", value)
+            assert answer["effect"] == "confirmed", answer.structured
+            client.window(title=f"Toggles: false|{str(value).lower()}")
+        for value in (True, True, False):
+            answer = set_value("Bold", value)
+            if browser == "firefox":  # it tells nothing of the state
+                assert answer.code == "not_supported" and "click it" in answer.error_message, answer.structured
+            else:
+                assert answer["effect"] == "confirmed", answer.structured
+                client.window(title=f"Toggles: {str(value).lower()}|true")
+        assert "SUBMITTED" not in client.window(title="Toggles")["title"]
+    finally:
+        processes.end(process)
+
+
 def test_a_slider_that_ignores_its_value_is_moved_by_keys(client, desktop, tmp_path):
     with Fixture(desktop, "swing", "gallery", title="Swing values", program=swing(tmp_path)) as fixture:
         window = client.window(title="Swing values")

@@ -258,7 +258,7 @@ confirmed by ax_value: [3] check box "Mute" was so already
 > set_value {"window_id": 1, "element_index": 3, "value": "purple"}
 invalid_argument: argument `value`: expected true or false for [3] check box "Mute"
 > set_value {"window_id": 1, "element_index": 0, "value": 1}
-not_supported: [0] frame "Mixer" holds no value that could be set; if it opens something to choose from, click it
+not_supported: [0] frame "Mixer" holds no value that could be set; nothing was done; if it switches or opens something, click it
 "#,
     );
 }

@@ -158,13 +158,18 @@ pub(super) async fn judge_toggle(
     Ok(unchanged.from(before).to(before).hint(hint))
 }
 
-fn toggle_state(states: States) -> &'static str {
+/// The state of what is switched on and off, or opened and closed, in a word.
+pub(super) fn toggle_state(states: States) -> &'static str {
     if states.has(State::Indeterminate) {
         "mixed"
     } else if states.has(State::Checked) {
         "checked"
     } else if states.has(State::Pressed) {
         "pressed"
+    } else if states.has(State::Expanded) {
+        "expanded"
+    } else if states.has(State::Expandable) {
+        "collapsed"
     } else {
         "unchecked"
     }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::choose;
 use super::click;
+use super::judge::toggle_state;
 use super::steps;
 use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
@@ -67,7 +68,7 @@ impl Wanted {
     fn require_text(&self, element: &Element) -> Result<()> {
         let Wanted::Flag(flag) = self else { return Ok(()) };
         let message = format!(
-            "{} has no state that could be set to {flag}; nothing was done; click it, or give a text: \"{flag}\"",
+            "{} tells no state that could be set to {flag}; nothing was done; click it, or give a text: \"{flag}\"",
             element.describe()
         );
         Err(Error::new(Code::NotSupported, message))
@@ -118,7 +119,8 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
             let element = target::element(&context, &arguments.aim()).await?;
             element.require_enabled(&context).await?;
             let role = element.role().to_owned();
-            let holds_flag = element.node.states.has(State::Checkable) || is_check_cell(&element);
+            let holds_flag =
+                element.node.states.has(State::Checkable) || is_check_cell(&element) || is_opener(&element);
             if is_toggle(&role) || (holds_flag && arguments.value.flag().is_some()) {
                 set_toggle(&context, &arguments, element).await
             } else if role == "combo box" {
@@ -137,13 +139,13 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
                     element.describe()
                 );
                 Err(Error::new(Code::NotSupported, message))
-            } else if element.node.interfaces.editable_text || is_text_input(&role) {
+            } else if (element.node.interfaces.editable_text || is_text_input(&role)) && !is_pressed_only(&role) {
                 set_text(&context, &arguments, element).await
             } else if element.node.interfaces.value {
                 Err(Error::argument("value", format!("expected a number for {}", element.describe())))
             } else {
                 let message = format!(
-                    "{} holds no value that could be set; if it opens something to choose from, click it",
+                    "{} holds no value that could be set; nothing was done; if it switches or opens something, click it",
                     element.describe()
                 );
                 Err(Error::new(Code::NotSupported, message))
@@ -183,16 +185,53 @@ fn is_check_cell(element: &Element) -> bool {
     is_cell && element.node.name.is_empty() && element.node.interfaces.action
 }
 
+/// Firefox says of all that shows text that it can be edited.
+fn is_pressed_only(role: &str) -> bool {
+    matches!(role, "button" | "link" | "menu item")
+}
+
+/// A button that opens and closes a part of its window, and says which it is: `<summary>` of pages.
+fn is_opener(element: &Element) -> bool {
+    element.role() == "button" && element.node.states.has(State::Expandable)
+}
+
+/// Whether a toggle is on, or what a button opens is open.
+fn is_on(node: &Node) -> bool {
+    let opens = matches!(node.role.as_str(), "button" | "toggle button");
+    let states = node.states;
+    states.has(State::Checked) || states.has(State::Pressed) || (opens && states.has(State::Expanded))
+}
+
 async fn set_toggle(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
     let wanted = arguments.value.flag().ok_or_else(|| {
         Error::argument("value", format!("expected true or false for {}", element.describe()))
     })?;
-    let is_set = element.node.states.has(State::Checked) || element.node.states.has(State::Pressed);
-    if is_set == wanted {
+    if is_on(&element.node) == wanted {
         let report = EffectReport::new(Effect::Confirmed, Route::AxValue).in_window(Some(element.window.id));
         return Ok(report.to(format!("{} was so already", element.describe())));
     }
-    click::toggle(context, arguments.delivery.unwrap_or_default(), element).await
+    let report = click::toggle(context, arguments.delivery.unwrap_or_default(), element.clone()).await?;
+    if report.effect != Effect::Confirmed {
+        return Ok(report);
+    }
+    // What else changed tells that it was clicked, not how it stands.
+    let before = toggle_state(element.node.states);
+    let mut patience = Patience::start(context, EFFECT_WAIT).await?;
+    loop {
+        let node = match context.desktop().accessibility.probe(element.id()).await {
+            Ok(node) => node,
+            Err(PortError::ElementGone) => return Ok(report),
+            Err(error) => return Err(error.into()),
+        };
+        let report = || report.clone().from(before).to(toggle_state(node.states));
+        if is_on(&node) == wanted {
+            return Ok(report());
+        }
+        if !patience.another_look(context).await {
+            let hint = "it was clicked and does not show the state that was asked for; look at the window";
+            return Ok(EffectReport { effect: Effect::Unverifiable, ..report() }.hint(hint));
+        }
+    }
 }
 
 async fn set_number(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
