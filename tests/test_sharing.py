@@ -212,6 +212,17 @@ def test_a_stopped_display_server_is_said_and_gone_through(desk, two):
     a, b = two
     server = next(pid for pid, line in processes.marked(desk.mark).items() if line.startswith("Xvfb"))
     a.call("screenshot")
+    with Fixture(desk, "gtk3", "widgets", title="Idle") as idle:
+        window = a.window(title="Idle")
+        a.tree(window)
+        stopped_display_server(a, b, server, window)
+        idle.close()
+    processes.wait_until(lambda: not b.try_call("screenshot").is_error, 10, "pictures again")
+    assert not b.try_call("move_cursor", x=5, y=5).is_error
+    assert desk.service.poll() is None
+
+
+def stopped_display_server(a, b, server, window):
     service.stop(server)
     try:
         late = a.try_call("screenshot", timeout=40)
@@ -223,11 +234,13 @@ def test_a_stopped_display_server_is_said_and_gone_through(desk, two):
         second = b.try_call("move_cursor", x=4, y=4)
         assert second.code == "desktop_not_responding", (first.structured, second.structured)
         assert a.call("get_config").structured
+        # Applications still tell their elements; one that needs its display server soon falls silent too.
+        read = a.call("get_accessibility_tree", window_id=window["window_id"])
+        assert "Save" in read.text and "display server does not answer" in read.text, read.text
+        with_picture = a.call("get_window_state", window_id=window["window_id"], capture_mode="som")
+        assert with_picture["picture_error"] in ("capture_busy", "desktop_not_responding"), with_picture.structured
     finally:
         service.go_on(server)
-    processes.wait_until(lambda: not b.try_call("screenshot").is_error, 10, "pictures again")
-    assert not b.try_call("move_cursor", x=5, y=5).is_error
-    assert desk.service.poll() is None
 
 
 def test_one_burst_does_not_starve_another_client(desk, two):

@@ -270,8 +270,15 @@ impl Reply for WindowState {
 pub(super) async fn run(arguments: Arguments, context: Context) -> Result<WindowState> {
     context
         .read(async {
-            let family = find_window(&context, &arguments).await?;
-            of_window(&context, &arguments, family).await
+            let (family, note) = match find_window(&context, &arguments).await {
+                Err(error) if error.code == Code::DesktopNotResponding => {
+                    as_last_seen(&context, &arguments).ok_or(error)?
+                }
+                found => (found?, None),
+            };
+            let mut state = of_window(&context, &arguments, family).await?;
+            state.notes.extend(note);
+            Ok(state)
         })
         .await
 }
@@ -320,6 +327,16 @@ async fn add_picture(context: &Context, state: &mut WindowState, mode: CaptureMo
             Ok(())
         }
     }
+}
+
+/// The window as this session saw it last: applications still tell their elements while the display server is silent.
+fn as_last_seen(context: &Context, arguments: &Arguments) -> Option<(Family, Option<String>)> {
+    let snapshot = context.session().newest_snapshot(arguments.window_id?).ok()?;
+    let note = format!(
+        "the display server does not answer: the window is taken to be as in snapshot {}",
+        snapshot.id
+    );
+    Some((Family { window: snapshot.window.clone(), popups: Vec::new() }, Some(note)))
 }
 
 async fn find_window(context: &Context, arguments: &Arguments) -> Result<Family> {

@@ -77,7 +77,8 @@ impl Connection {
         let writing = tokio::spawn(writing);
         let shared = Arc::new(Shared { service, output, calls: Mutex::default() });
         let mut connection = Self { shared, lease: None, tasks: TaskTracker::new() };
-        let mut lines = Lines::new(reader, wire::MAX_LINE_BYTES);
+        let room = Arc::clone(&connection.shared.service.long_lines);
+        let mut lines = Lines::new(reader, wire::MAX_LINE_BYTES).with_room(room);
         connection.read(&mut lines, &closed).await;
         if still_reads(lines.get_ref().as_ref()) {
             connection.finish(&closed).await;
@@ -114,7 +115,7 @@ impl Connection {
                     }
                 },
                 Ok(None) => return,
-                Err(error @ LineError::TooLong { .. }) => {
+                Err(error @ (LineError::TooLong { .. } | LineError::TooSlow { .. })) => {
                     let error = Error::new(Code::LimitExceeded, error.to_string());
                     return self.shared.output.put(wire::error_line(None, &error));
                 }

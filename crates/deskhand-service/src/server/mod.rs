@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use deskhand_core::{Code, Engine, Error};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +20,9 @@ use crate::holder::{Holder, Lifetime, Role};
 use crate::wire;
 use connection::Connection;
 use life::Life;
+
+/// Lines of more than a megabyte that are read at a time: an unfinished one of each connection would be gigabytes.
+const LONG_LINES: usize = 4;
 
 /// How long the sessions may take to end when the service does: a call that was asked to stop has 2 s.
 const END_SESSIONS: Duration = Duration::from_secs(5);
@@ -47,6 +51,8 @@ struct Service {
     facts: Holder,
     socket: PathBuf,
     life: Arc<Life>,
+    /// Turns for lines that are long.
+    long_lines: Arc<Semaphore>,
     /// Cancelled when no new calls are taken any more.
     stopping: CancellationToken,
     /// Cancelled when the connections have to end.
@@ -73,6 +79,7 @@ pub async fn serve(
     };
     let service = Arc::new(Service {
         life: Arc::new(Life::new(lifetime)),
+        long_lines: Arc::new(Semaphore::new(LONG_LINES)),
         facts,
         socket,
         stopping: stop,
