@@ -19,7 +19,9 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{PictureFrame, Point};
 use crate::session::{PictureOf, Shown};
-use crate::tree::{Query, Snapshot, is_interactive, is_item, is_text_input, nearest, quote, spoken};
+use crate::tree::{
+    Query, Snapshot, hidden_pages, is_interactive, is_item, is_text_input, nearest, quote, spoken,
+};
 
 /// Space of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -372,6 +374,9 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
         .map(|(place, _)| *place)
         .collect();
     let is_shown = |place: &u32| tree.nodes[*place as usize].states.has(State::Showing);
+    // A page of another tab is not what a person means, whatever its elements say of themselves.
+    let behind = hidden_pages(&tree.nodes);
+    found.retain(|place| !behind.contains(place));
     let is_named = |place: &u32| query.names(&tree.nodes[*place as usize]);
     // What a person sees comes before what closed menus and other tabs hold, and a whole name before a part of one.
     if found.iter().any(is_shown) {

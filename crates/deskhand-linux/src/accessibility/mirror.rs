@@ -299,6 +299,43 @@ impl Mirror {
         found
     }
 
+    /// What leads from `root` to the objects with one of `roles`, with these and with all that lies beside it. Nothing
+    /// below an object with `end` is looked at.
+    pub(super) fn leading_to(&self, root: &ElementId, roles: &[u32], end: u32) -> Vec<ElementId> {
+        let has = |id: &ElementId, roles: &[u32]| self.facts(id).is_some_and(|it| roles.contains(&it.role));
+        let mut outer = Vec::new();
+        let mut seen = HashSet::from([root]);
+        let mut queue = VecDeque::from([root]);
+        while let Some(id) = queue.pop_front() {
+            outer.push(id);
+            if !has(id, &[end]) {
+                queue.extend(self.children(id).iter().filter(|child| seen.insert(child)));
+            }
+        }
+        let mut leading = HashSet::from([root]);
+        for &found in outer.iter().filter(|id| has(id, roles)) {
+            let mut at = Some(found);
+            while let Some(id) = at.filter(|id| leading.insert(id)) {
+                at = self.parent(id);
+            }
+        }
+        let beside = |id: &&&ElementId| self.parent(id).is_some_and(|parent| leading.contains(parent));
+        let found = outer.iter().filter(|id| leading.contains(**id) || beside(id));
+        found.map(|&id| id.clone()).collect()
+    }
+
+    /// Takes the states that were just asked of an object. Where it is shown now and was not before, or the other way
+    /// round, so may be what is in it.
+    pub(super) fn set_states(&mut self, id: &ElementId, states: StateBits) {
+        let newer = self.watched.as_ref().is_some_and(|watched| watched.contains(id));
+        let Some(entry) = self.entries.get_mut(id).filter(|_| !newer) else { return };
+        let turned = entry.facts.states.has(State::Showing) != states.has(State::Showing);
+        entry.facts.states = states;
+        if turned {
+            self.doubt_all(id);
+        }
+    }
+
     /// The children of `id` must be asked anew.
     pub(super) fn ask_children(&mut self, id: &ElementId) {
         if let Some(entry) = self.entries.get_mut(id) {

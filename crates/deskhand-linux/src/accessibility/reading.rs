@@ -158,6 +158,7 @@ impl Reading<'_> {
             }
         }
         if toolkit == Toolkit::Gecko {
+            self.verify_tabs(app, root).await?;
             app.memory().mirror.doubt_nameless(root, wire::role::is_usually_named);
         }
         if toolkit.has_documents() {
@@ -230,6 +231,26 @@ impl Reading<'_> {
             reason = Some("a document was replaced");
         }
         Ok(reason)
+    }
+
+    /// Gecko does not announce which of its tabs is shown: what leads to the documents is asked for its states.
+    async fn verify_tabs(&self, app: &App, root: &ElementId) -> Result<(), Silence> {
+        let asked = {
+            let roles = [wire::role::INTERNAL_FRAME, wire::role::DOCUMENT_WEB];
+            app.memory().mirror.leading_to(root, &roles, wire::role::DOCUMENT_WEB)
+        };
+        let answers = asked.iter().map(|id| walk::name_and_states(self.bus, id, self.until));
+        let answers = futures_util::future::join_all(answers).await;
+        let mut memory = app.memory();
+        for (id, answer) in asked.iter().zip(answers) {
+            match answer {
+                Ok((_, states)) if states.has(State::Defunct) => memory.mirror.remove(id),
+                Ok((_, states)) => memory.mirror.set_states(id, states),
+                Err(Failure::Silent(silence)) => return Err(silence),
+                Err(Failure::Object(_)) => memory.mirror.remove(id),
+            }
+        }
+        Ok(())
     }
 
     /// Browsers do not announce everything that comes into a page, nor the dialogue that a page opens, and then do not list it

@@ -204,6 +204,7 @@ pub(super) mod role {
     pub(crate) const FILE_CHOOSER: u32 = 19;
     pub(crate) const FILLER: u32 = 20;
     pub(crate) const FRAME: u32 = 23;
+    pub(crate) const INTERNAL_FRAME: u32 = 28;
     pub(crate) const LABEL: u32 = 29;
     pub(crate) const LIST: u32 = 31;
     pub(crate) const LIST_BOX: u32 = 98;
