@@ -349,6 +349,19 @@ def test_a_stopped_service_is_said_by_the_commands_about_it(desk):
         assert status(desk)["lifetime"] == "managed", "what was asked in vain is not done later"
 
 
+def test_a_service_that_is_stopped_in_mid_session_is_said_in_bounded_time(desk):
+    with client(desk) as one:
+        one.call("list_windows")
+        pid = status(desk)["pid"]
+        service.stop(pid)
+        try:
+            error = one.request("tools/call", {"name": "get_screen_size", "arguments": {}}, timeout=20)["error"]
+            assert error["data"]["code"] == "service_unreachable" and "does not answer" in error["message"]
+        finally:
+            service.go_on(pid)
+        assert one.call("get_screen_size").structured, "the same service and session go on"
+
+
 def test_the_end_of_the_input_ends_a_client_that_looks_for_its_service(desk):
     with client(desk):
         pid = status(desk)["pid"]

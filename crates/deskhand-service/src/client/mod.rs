@@ -5,6 +5,7 @@ mod proxy;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use deskhand_core::call::{self, Outcome, SessionId};
 use deskhand_core::progress::ProgressSink;
@@ -26,6 +27,12 @@ pub use proxy::{Connect, OnLoss, Proxy};
 /// Calls that are with the service at a time; later ones wait here, in order. Each may come back with a picture of a
 /// megabyte or two that nobody has taken yet, and the service closes a connection with too much unread (64 MiB, unless it was told otherwise).
 const CALLS_WITH_SERVICE: usize = 32;
+
+/// A call that takes longer than this is usual: then it is asked whether the service lives.
+const ASK_AFTER: Duration = Duration::from_secs(10);
+
+/// A service says hello within milliseconds, whatever else it does.
+const HELLO: Duration = Duration::from_secs(5);
 
 /// One connection to a service. Cheap to clone; closes when the last clone is dropped and no call is under way.
 #[derive(Clone, Debug)]
@@ -128,15 +135,22 @@ impl Client {
             Err(error) => return std::future::ready(Err(unwritten(&error))).boxed(),
         };
         shared.line_up(id, line);
-        let mut sent = Sent { shared, id, answered: false, _client: self.clone() };
+        let mut sent = Sent { shared, id, answered: false, client: self.clone() };
         async move {
             let mut answer = answer;
+            let client = sent.client.clone();
             let outcome = tokio::select! {
                 biased;
                 outcome = &mut answer => outcome,
+                // Calls are bounded by the service, as long as that lives.
+                error = client.falls_silent() => return Err(error),
                 () = call.cancel.cancelled() => {
                     sent.cancel();
-                    answer.await
+                    tokio::select! {
+                        biased;
+                        outcome = answer => outcome,
+                        error = client.falls_silent() => return Err(error),
+                    }
                 }
             };
             sent.answered = true;
@@ -150,13 +164,31 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Resolves when the service does not even say hello any more: it is stopped, or worse.
+    async fn falls_silent(&self) -> Error {
+        loop {
+            tokio::time::sleep(ASK_AFTER).await;
+            let hello = self.request::<wire::Hello>(None, wire::HelloParameters::default());
+            if tokio::time::timeout(HELLO, hello).await.is_err() {
+                let message = format!(
+                    "the service at {} does not answer, not even a greeting; whether input that was under way has landed is not \
+                     known. `deskhand status` says more",
+                    self.shared.socket.display()
+                );
+                return Error::new(Code::ServiceUnreachable, message);
+            }
+        }
+    }
+}
+
 /// A call that has been submitted, until its answer has been taken.
 struct Sent {
     shared: Arc<Shared>,
     id: u64,
     answered: bool,
     /// Keeps the connection.
-    _client: Client,
+    client: Client,
 }
 
 impl Sent {
