@@ -54,6 +54,18 @@ def test_a_cell_is_selected_filled_and_read_back(client, desktop, office):
     client.element(window, role="table cell", name="B2", contains="42", max_elements=2000)
 
 
+def test_a_cell_is_emptied(client, desktop, office):
+    window = sheet_window(client)
+    cell = {"window_id": window["window_id"], "query": {"name": "C5", "role": "table cell"}}
+    assert client.call("set_value", **cell, value="words")["effect"] == "confirmed"
+    answer = client.call("set_value", **cell, value="")
+    # Calc itself goes on telling the old text.
+    assert answer["effect"] in ("confirmed", "unverifiable"), answer.structured
+    asking = {"window_id": window["window_id"], "query": {"name": "C7", "role": "table cell"}}
+    answer = client.call("set_value", **asking, value="=ISBLANK(C5)")
+    assert answer["after"] == '"TRUE"', answer.structured
+
+
 def test_what_was_typed_into_a_cell_is_not_denied_before_it_is_committed(client, desktop, office):
     window = sheet_window(client)
     answer = client.call("type_text", window_id=window["window_id"], query={"name": "D2", "role": "table cell"}, text="valD2")

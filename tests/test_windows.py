@@ -68,7 +68,11 @@ def test_bring_to_front_raises_focuses_and_shows(client, desktop):
         client.window(title="Over it")
         for hide in (False, True):
             if hide:
+                client.call("bring_to_front", window_id=window)
                 client.call("set_window_frame", window_id=window, state="minimized")
+                assert [w["minimized"] for w in client.windows()][-1], "what is minimised is listed last"
+                refused = client.try_call("screenshot", window_id=window)
+                assert not refused.is_error or "bring_to_front" in refused.error_message
             answer = client.call("bring_to_front", window_id=window)
             assert answer["effect"] == "confirmed", answer.structured
             now = client.window(title="Back")

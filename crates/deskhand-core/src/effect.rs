@@ -14,7 +14,7 @@ use crate::desktop::{Change, ChangeKind, ElementId, State, Window, WindowId, Win
 use crate::engine::{Context, Restored};
 use crate::error::Result;
 use crate::geometry::Point;
-use crate::tools::{Element, Reply};
+use crate::tools::{Element, Reply, differing};
 use crate::tree::{Snapshot, quote};
 
 /// How long a state that must change is waited for. Toolkits answer within a frame or two; what takes longer is better
@@ -164,6 +164,12 @@ impl EffectReport {
     pub(crate) fn to(mut self, after: impl Into<String>) -> Self {
         self.after = Some(after.into());
         self
+    }
+
+    /// What a text was and is: whole, or where it differs.
+    pub(crate) fn between(self, before: &str, after: &str) -> Self {
+        let (before, after) = differing(before, after);
+        self.from(before).to(after)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

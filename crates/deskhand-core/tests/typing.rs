@@ -181,3 +181,20 @@ async fn true_and_false_are_never_typed() {
     assert!(text_of(&script, 1, "text=\"precious\"").await);
     assert_eq!(script.desktop.take_journal(), Vec::<String>::new());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_of_typing_into_a_long_text_is_short() {
+    let long = r#"\"quoted\" Grüße "#.repeat(300);
+    let script = Script::new(&VALUES.replace("\"precious\"", &format!("\"{}\"", "some words ".repeat(300))));
+    for value in [long.as_str(), "x", &long] {
+        for delivery in ["auto", "foreground"] {
+            let call = set_value("Name", value, &format!(r#", "delivery": "{delivery}""#));
+            let answer = script.call(&call).await.unwrap();
+            let size = answer.text.len() + serde_json::to_string(&answer.structured).unwrap().len();
+            assert!(size <= 600, "{size}: {} {:?}", answer.text, answer.structured);
+        }
+    }
+    script.call(&set_value("Name", &"a".repeat(500), "")).await.unwrap();
+    let answer = script.call(&set_value("Name", &format!("{}b", "a".repeat(500)), "")).await.unwrap();
+    assert!(answer.text.contains("ab\" (501 characters)"), "{}", answer.text);
+}

@@ -56,6 +56,7 @@ use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
 
 pub(crate) use target::Element;
+pub(crate) use type_text::differing;
 
 /// What consent a tool needs on a joined machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

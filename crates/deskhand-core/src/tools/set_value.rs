@@ -299,7 +299,7 @@ async fn set_text(context: &Context, arguments: &Arguments, element: Element) ->
     type_text::into_element_whole(context, &typing, element).await
 }
 
-/// Fills a spreadsheet's cell: selects it with the pointer, types, and presses Return.
+/// Fills a spreadsheet's cell: selects it with the pointer, types, and presses Return; or Delete, to empty it.
 async fn set_cell(context: &Context, arguments: &Arguments, element: Element) -> Result<EffectReport> {
     if arguments.delivery == Some(Delivery::Background) {
         let message = format!(
@@ -326,10 +326,16 @@ async fn set_cell(context: &Context, arguments: &Arguments, element: Element) ->
         return Err(Error::new(Code::NotSupported, message));
     }
     let keyboard = &context.desktop().keyboard;
-    let delivered = keyboard.type_text(&text, Duration::ZERO, &Tally::default(), context.stop()).await?;
-    context.delivered(delivered, "characters")?;
-    let enter = Chord { modifiers: Vec::new(), key: Some(Key("Return".to_owned())) };
-    let delivered = keyboard.press(&enter, 1, Duration::from_millis(10), context.stop()).await?;
+    // Return alone would leave the cell as it is.
+    let last = if text.is_empty() {
+        "Delete"
+    } else {
+        let delivered = keyboard.type_text(&text, Duration::ZERO, &Tally::default(), context.stop()).await?;
+        context.delivered(delivered, "characters")?;
+        "Return"
+    };
+    let last = Chord { modifiers: Vec::new(), key: Some(Key(last.to_owned())) };
+    let delivered = keyboard.press(&last, 1, Duration::from_millis(10), context.stop()).await?;
     context.delivered(delivered, "keys")?;
     let mut patience = Patience::start(context, EFFECT_WAIT).await?;
     let mut after = read().await?;
@@ -338,10 +344,14 @@ async fn set_cell(context: &Context, arguments: &Arguments, element: Element) ->
     }
     let report = EffectReport::new(Effect::Confirmed, Route::Keyboard)
         .in_window(Some(element.window.id))
-        .from(quote(&before, 60))
-        .to(quote(&after, 60));
+        .between(&before, &after);
     Ok(if after == text {
         report
+    } else if text.is_empty() {
+        // Calc goes on telling the content that an emptied cell had.
+        let hint =
+            "Delete was pressed in it; its old text may be told until it is filled again; look at a picture";
+        EffectReport { effect: Effect::Unverifiable, ..report }.hint(hint)
     } else if after == before {
         EffectReport { effect: Effect::SuspectedNoop, ..report }
             .hint("the cell did not change; look at the window")

@@ -61,12 +61,14 @@ pub(super) async fn write(
         }
     };
     Ok(match after.content {
-        content if content == wanted.content => Some(report(Effect::Confirmed).to(shown(&content))),
+        content if content == wanted.content => {
+            Some(report(Effect::Confirmed).between(&before.content, &content))
+        }
         // The toolkit said yes and did nothing, as some do.
         content if content == before.content => None,
         content => {
             let hint = "the field holds something else than was written: it may format or check its content";
-            Some(unverifiable(hint).to(shown(&content)))
+            Some(unverifiable(hint).between(&before.content, &content))
         }
     })
 }

@@ -72,15 +72,55 @@ pub(super) fn inserted_at(before: &str, text: &str, after: &str) -> Option<usize
     (before.len() - same_end..=same_start).find(|&at| after[at..at + text.len()] == text[..])
 }
 
-/// A field's content for an answer: its end, where typing shows.
+/// Space of a content in an answer, in bytes of its JSON: with two of them, both said as text and as data, and with a hint, an
+/// answer stays within 600 bytes.
+const SHOWN: usize = 40;
+/// Characters that both contents have before the first in which they differ, and that are shown.
+const SHARED: usize = 8;
+
+/// Two contents of a field for an answer: whole if they are short, else the part in which they differ.
+pub(crate) fn differing(before: &str, after: &str) -> (String, String) {
+    let same = before.chars().zip(after.chars()).take_while(|(old, new)| old == new).count();
+    let from = same.saturating_sub(SHARED);
+    (part(before, from), part(after, from))
+}
+
+/// One content for an answer: its end, where typing shows.
 pub(super) fn shown(content: &str) -> String {
-    const LIMIT: usize = 100;
-    let length = content.chars().count();
-    if length <= LIMIT {
-        return quote(content, LIMIT);
+    differing(content, content).1
+}
+
+/// What fits of `content` from the character `from` on; from earlier on, if it fits then.
+fn part(content: &str, from: usize) -> String {
+    let characters: Vec<char> = content.chars().collect();
+    let mut begin = from.min(characters.len());
+    let mut end = begin;
+    let mut left = SHOWN;
+    let mut fits = |character: &char| {
+        let left_then = left.checked_sub(space(*character));
+        left = left_then.unwrap_or(left);
+        left_then.is_some()
+    };
+    while end < characters.len() && fits(&characters[end]) {
+        end += 1;
     }
-    let tail: String = content.chars().skip(length - LIMIT).collect();
-    format!("…{} ({length} characters)", quote(&tail, LIMIT))
+    while end == characters.len() && begin > 0 && fits(&characters[begin - 1]) {
+        begin -= 1;
+    }
+    let start = if begin > 0 { "…" } else { "" };
+    let rest = if end < characters.len() { "…" } else { "" };
+    let seen: String = characters[begin..end].iter().collect();
+    let length = match characters.len() {
+        all if all > end - begin => format!(" ({all} characters)"),
+        _ => String::new(),
+    };
+    format!("{start}{}{rest}{length}", quote(&seen, SHOWN))
+}
+
+/// Bytes of a character that is quoted, within JSON.
+fn space(character: char) -> usize {
+    let quoted = quote(character.encode_utf8(&mut [0; 4]), 1);
+    quoted.len() - 2 + quoted.matches(['\\', '"']).count() - 2
 }
 
 #[cfg(test)]
@@ -104,6 +144,24 @@ mod tests {
         assert_eq!(after(&text("äöü", 1, &[(1, 3)]), "x", false, true), "äx@1");
         assert_eq!(after(&text("äöü", 1, &[]), "x", true, true), "x@0");
         assert_eq!(after(&text("äöü", 1, &[(0, 1), (2, 3)]), "x", false, true), "?");
+    }
+
+    #[test]
+    fn long_contents_are_shown_where_they_differ() {
+        let long = "word ".repeat(200);
+        assert_eq!(differing("old", "new"), ("\"old\"".to_owned(), "\"new\"".to_owned()));
+        let (before, after) = differing(&format!("{long}OLD{long}"), &format!("{long}NEW{long}"));
+        assert!(before.contains("OLD") && before.contains("(2003 characters)"), "{before}");
+        assert!(after.contains("NEW") && after.starts_with("…\"") && after.contains("\"… ("), "{after}");
+        let (before, after) = differing(&long, &format!("{long}more"));
+        assert!(after.contains("word more\" (1004 characters)"), "{after}");
+        assert!(before.ends_with("word word \" (1000 characters)"), "{before}");
+        for content in ["\"\\\n".repeat(99), "💩".repeat(99), "\u{200b}".repeat(99), long] {
+            let (before, after) = differing(&content, &content[..0]);
+            let json = serde_json::to_string(&before).unwrap();
+            assert!(json.len() <= SHOWN + 40, "{json}");
+            assert_eq!(after, "\"\"");
+        }
     }
 
     #[test]

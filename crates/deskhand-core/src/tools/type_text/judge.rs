@@ -51,7 +51,7 @@ impl Typed {
         let Some(after) = settled(context, &element, wanted.as_ref()).await? else {
             return Ok(report.hint("the field cannot be read any more"));
         };
-        let report = report.to(shown(&after.content));
+        let report = report.between(&before.content, &after.content);
         if wanted.is_some_and(|wanted| after.content == wanted.content) {
             return Ok(EffectReport { effect: Effect::Confirmed, ..report });
         }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::field::Content;
+pub(crate) use self::field::differing;
 use self::focus::Focus;
 use self::judge::Typed;
 use super::click::{focus_element, focus_window, name_of};
