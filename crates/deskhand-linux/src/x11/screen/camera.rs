@@ -94,10 +94,10 @@ impl Camera {
         let listed = listing.find(id).ok_or(PortError::WindowGone(id))?;
         if !listed.viewable {
             let why = if listed.window.minimized {
-                format!("window {id} is minimised, so it has no pixels; activate it first")
+                format!("window {id} is minimised, so it has no pixels; bring_to_front shows it")
             } else {
                 format!(
-                    "window {id} is not on the screen (another workspace?), so it has no pixels; activate it first"
+                    "window {id} is not on the screen (another workspace?), so it has no pixels; bring_to_front shows it"
                 )
             };
             return Err(PortError::CaptureFailed(why).into());

@@ -131,7 +131,8 @@ pub(in crate::x11) fn read(link: &Link) -> Result<Listing, Trouble> {
         .collect();
     let order: HashMap<XWindow, usize> =
         roots.children.iter().enumerate().map(|(place, &child)| (child, place)).collect();
-    windows.sort_by_key(|listed| order.get(&listed.top).copied());
+    // Where window managers keep what is minimised among the others, nobody sees: it is behind all that is seen.
+    windows.sort_by_key(|listed| (!listed.window.minimized, order.get(&listed.top).copied()));
     for (z, listed) in (0..).zip(&mut windows) {
         listed.window.z = z;
     }
