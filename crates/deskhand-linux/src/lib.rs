@@ -6,6 +6,7 @@
 
 pub mod accessibility;
 pub mod apps;
+#[cfg(not(feature = "host-consent"))]
 pub mod consent;
 pub mod environment;
 pub mod health;

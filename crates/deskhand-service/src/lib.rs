@@ -6,6 +6,8 @@
 
 pub mod build;
 pub mod client;
+#[cfg(feature = "host-consent")]
+pub mod consent;
 pub mod desktop;
 pub mod election;
 pub mod folder;

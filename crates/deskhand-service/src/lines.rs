@@ -57,6 +57,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self
     }
 
+    /// Whether nothing has been read beyond the last line.
+    #[cfg(feature = "host-consent")]
+    pub(crate) fn is_drained(&self) -> bool {
+        self.stream.buffer().is_empty()
+    }
+
     /// The next line without its end; `None` at the end of the stream. A last line without an end was cut off with its
     /// sender and is dropped. Not to be polled again after it was dropped while it waited.
     pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, LineError> {

@@ -50,6 +50,23 @@ impl End {
         watched(pidfd_open(pid, PidfdFlags::empty())?).map(Self)
     }
 
+    /// Watches the process that `pidfd` stands for.
+    ///
+    /// # Errors
+    /// It is no pidfd.
+    #[cfg(feature = "host-consent")]
+    pub(crate) fn watching(pidfd: OwnedFd) -> io::Result<Self> {
+        watched(pidfd).map(Self)
+    }
+
+    /// Whether the process has ended. If that cannot be told, it has.
+    #[cfg(feature = "host-consent")]
+    pub(crate) fn has_ended(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(self.0.get_ref(), PollFlags::IN)], Some(&now)) != Ok(0)
+    }
+
     /// Waits for the end. Can be called again afterwards, and be dropped half-way.
     ///
     /// # Errors

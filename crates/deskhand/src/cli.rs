@@ -54,6 +54,10 @@ pub(crate) enum Command {
         /// Change a bound: sessions, connections, calls (of a session), snapshots (of a session), output_bytes (of a connection)
         #[arg(long, value_name = "NAME=N")]
         limit: Vec<Limit>,
+        /// Read the host token from this inherited descriptor; without it no application can become the consent host
+        #[cfg(feature = "host-consent")]
+        #[arg(long, value_name = "N")]
+        host_token_fd: Option<i32>,
     },
     /// Pass the lines of the service's socket through stdin and stdout
     ///
@@ -306,12 +310,14 @@ pub(crate) enum ConsentCommand {
         json: bool,
     },
     /// Allow it; asks at the terminal
+    #[cfg(not(feature = "host-consent"))]
     Grant {
         /// What is allowed
         #[arg(value_enum)]
         surface: SurfaceArg,
     },
     /// Allow it no longer, with effect on what runs
+    #[cfg(not(feature = "host-consent"))]
     Revoke {
         /// What is no longer allowed; all of it if nothing is named
         #[arg(value_enum)]
@@ -320,6 +326,7 @@ pub(crate) enum ConsentCommand {
 }
 
 /// What consent is about.
+#[cfg(not(feature = "host-consent"))]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SurfaceArg {
     /// Seeing the screen

@@ -6,13 +6,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deskhand_core::consent::ConsentSource;
 use deskhand_core::desktop::{Check, Clipboard, Health};
 use deskhand_core::limits::Limits;
 use deskhand_core::{Engine, Host, SessionId};
+#[cfg(not(feature = "host-consent"))]
 use deskhand_linux::consent::Records;
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
 use deskhand_linux::x11::claim::ClaimedSource;
+#[cfg(feature = "host-consent")]
+use deskhand_service::consent::{HostConsent, HostRule, HostToken};
 use deskhand_service::holder::Holder;
 use tokio_util::sync::CancellationToken;
 
@@ -33,14 +37,15 @@ impl Wiring {
     /// Puts the parts together. Opens no display and no bus and starts nothing: the first call that needs the desktop
     /// does. `owner` is who owns the desktop in this process, if somebody does: the display is claimed in that name.
     pub(crate) fn new(private: Option<PrivateOptions>, owner: Option<&Holder>) -> io::Result<Self> {
-        Self::with_limits(private, owner, Limits::default())
+        Self::with_limits(private, owner, Limits::default(), Arc::new(consent()))
     }
 
-    /// The same, with bounds of its own.
+    /// The same, with bounds and a source of consent of its own.
     pub(crate) fn with_limits(
         private: Option<PrivateOptions>,
         owner: Option<&Holder>,
         limits: Limits,
+        consent: Arc<dyn ConsentSource>,
     ) -> io::Result<Self> {
         let program = program();
         let private = private.map(|options| Arc::new(PrivateSource::new(options, program.clone())));
@@ -66,7 +71,7 @@ impl Wiring {
             version: VERSION.to_owned(),
             session_idle,
             limits,
-            consent: Arc::new(consent()),
+            consent,
             ..Host::default()
         };
         let engine = Engine::new(desktop, host);
@@ -100,10 +105,40 @@ pub(crate) fn guard() -> ExitCode {
     deskhand_linux::x11::guard::run(&environment, &mut deskhand_linux::input_method::undo)
 }
 
+/// Where consent comes from: what a person or a host has written down.
+#[cfg(not(feature = "host-consent"))]
+pub(crate) type Consent = Records;
+
+/// Where consent comes from: a verified host application, and nothing else.
+#[cfg(feature = "host-consent")]
+pub(crate) type Consent = HostConsent;
+
 /// Where consent comes from.
-pub(crate) fn consent() -> Records {
+#[cfg(not(feature = "host-consent"))]
+pub(crate) fn consent() -> Consent {
     Records::from_variables(&std::env::vars_os().collect())
 }
+
+/// Where consent comes from in a process that has no socket for a host: nothing is granted.
+#[cfg(feature = "host-consent")]
+pub(crate) fn consent() -> Consent {
+    HostConsent::nobody()
+}
+
+/// Where consent comes from in a service: the host that has the token, which is read from the inherited descriptor `token`.
+#[cfg(feature = "host-consent")]
+pub(crate) fn host_consent(token: Option<i32>) -> io::Result<Consent> {
+    let read = |number| crate::lifecycle::inherited(number).and_then(HostToken::read);
+    let token = token.map(read).transpose()?;
+    let digest = option_env!("DESKHAND_CONSENT_HOST_DIGEST").map(str::to_owned);
+    let paths = HOST_PATHS.iter().map(PathBuf::from).collect();
+    Ok(HostConsent::new(token, HostRule { digest, paths }))
+}
+
+/// Where the joining program's package puts its host application: an assumption, as the shapes of its records are.
+#[cfg(feature = "host-consent")]
+const HOST_PATHS: &[&str] =
+    &["/usr/lib/acpmux/acpmux-host", "/usr/libexec/acpmux-host", "/opt/acpmux/acpmux-host"];
 
 /// This program, to execute it as one of its helpers: the file that runs, whatever has become of its path since. A helper
 /// of another build would not understand us.

@@ -117,7 +117,17 @@ impl Gate {
     pub(crate) async fn refuse(&self, refusal: Refusal) -> Error {
         tracing::info!(tool = refusal.tool, surface = refusal.surface.name(), "refused for want of consent");
         self.source.refused(refusal).await;
-        refusal.error()
+        self.error(refusal)
+    }
+
+    /// The error for a call that was refused.
+    pub(crate) fn error(&self, refusal: Refusal) -> Error {
+        if self.is_set_by_command() { refusal.error() } else { refusal.error_of_host() }
+    }
+
+    /// Whether the person can say what they allow with `deskhand consent`.
+    pub(crate) fn is_set_by_command(&self) -> bool {
+        self.source.is_set_by_command()
     }
 
     /// Stops what is no longer allowed; the answer is what has to be forgotten.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::gate::{Gate, Watch};
 use super::{Grant, Refusal};
 use crate::call::Outcome;
+use crate::desktop::Check;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
 use crate::tools::{Spec, Surface};
@@ -60,13 +61,23 @@ impl Leave {
     pub(crate) async fn require_sight(&self) -> Result<()> {
         match self.grant().await.sees() {
             true => Ok(()),
-            false => Err(self.refusal(Surface::Screen).error()),
+            false => Err(self.gate.error(self.refusal(Surface::Screen))),
         }
     }
 
     /// What is allowed now.
     pub(crate) async fn grant(&self) -> Grant {
         self.gate.look().await
+    }
+
+    /// The same as one line of a report.
+    pub(crate) async fn check(&self) -> Check {
+        let check = self.grant().await.check();
+        if self.gate.is_set_by_command() {
+            return check;
+        }
+        let fix = "the person at the machine allows it in the application that consent comes from";
+        Check { fix: check.fix.map(|_| fix.to_owned()), ..check }
     }
 
     /// Watches for a revoke while the call runs. Each step asks all the same where that cannot be had.

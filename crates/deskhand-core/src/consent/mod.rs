@@ -90,15 +90,28 @@ pub struct Refusal {
 impl Refusal {
     /// The error that the caller gets. Names neither files nor anything of the screen.
     pub fn error(self) -> Error {
+        let way = format!(
+            "in the program that joined this machine or with `deskhand consent grant {}`",
+            self.surface.name()
+        );
+        self.error_with(&way)
+    }
+
+    /// The same where only the host application can be told what is allowed.
+    pub(crate) fn error_of_host(self) -> Error {
+        self.error_with("in the application that this machine's consent comes from")
+    }
+
+    /// `way`: how the person can allow it.
+    fn error_with(self, way: &str) -> Error {
         let Self { surface, tool } = self;
         let what = match surface {
             Surface::Control => "act on it",
             Surface::Screen | Surface::None => "see its screen",
         };
         let message = format!(
-            "{tool} was refused: the person at this machine has not allowed agents to {what}. They can allow it there, in the \
-             program that joined this machine or with `deskhand consent grant {}`; try again after that",
-            surface.name()
+            "{tool} was refused: the person at this machine has not allowed agents to {what}. They can allow it there, {way}; \
+             try again after that"
         );
         Error::new(Code::ConsentRequired, message)
             .with_details(json!({"surface": surface.name(), "tool": tool}))
@@ -113,6 +126,11 @@ pub trait ConsentSource: Debug + Send + Sync {
 
     /// Leaves word of a refusal for the person. Failing changes nothing.
     async fn refused(&self, refusal: Refusal);
+
+    /// Whether the person can say what they allow with `deskhand consent`.
+    fn is_set_by_command(&self) -> bool {
+        true
+    }
 }
 
 /// The source of a machine that cannot be joined.

@@ -10,7 +10,7 @@ use super::Shared;
 use super::invoke::Tracked;
 use crate::activity::Activity;
 use crate::consent::{Grant, Leave};
-use crate::desktop::{Capture, CaptureTarget, Delivered, Desktop, Stop, Window, WindowId};
+use crate::desktop::{Capture, CaptureTarget, Check, Delivered, Desktop, Stop, Window, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::progress::{Part, ProgressSink, Reporter};
@@ -230,6 +230,11 @@ impl Context {
     /// What the person at the machine allows at this moment.
     pub(crate) async fn consent(&self) -> Grant {
         self.leave.grant().await
+    }
+
+    /// The same as one line of a report.
+    pub(crate) async fn consent_check(&self) -> Check {
+        self.leave.check().await
     }
 
     /// Whether the screen may be seen at this moment. What is read of it beside a step asks first.

@@ -53,7 +53,7 @@ impl Tool for HealthReport {
 
     async fn run(_: Nothing, context: Context) -> Result<Report> {
         let mut checks = context.desktop().health.checks().await;
-        checks.push(context.consent().await.check());
+        checks.push(context.consent_check().await);
         let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);
         Ok(Report { version: context.host().version.clone(), healthy, checks })
     }
@@ -146,7 +146,7 @@ impl Tool for CheckPermissions {
 
     async fn run(_: Nothing, context: Context) -> Result<Permissions> {
         let health = &context.desktop().health;
-        let consent = context.consent().await.check();
+        let consent = context.consent_check().await;
         Ok(Permissions::of(&health.checks().await, health.needs()).with_consent(consent))
     }
 }

@@ -38,6 +38,8 @@ use async_trait::async_trait;
 use deskhand_core::desktop::PortError;
 use tokio::sync::Mutex;
 
+// For the names of new records.
+#[cfg(not(feature = "host-consent"))]
 pub(crate) use self::folder::random;
 use self::owner::{Life, Owner, Streams};
 pub use self::run::run;

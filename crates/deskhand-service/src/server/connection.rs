@@ -65,21 +65,47 @@ pub(super) struct Connection {
     /// The session whose life this connection is.
     lease: Option<(SessionId, Lease)>,
     tasks: TaskTracker,
+    #[cfg(feature = "host-consent")]
+    hosting: Hosting,
+}
+
+/// Whether a connection is a client's or wants to be the consent host's.
+#[cfg(feature = "host-consent")]
+#[derive(Clone, Copy)]
+enum Hosting {
+    /// Nothing has been said yet; when it was taken.
+    Silent(u64),
+    Client,
+    Wanted(crate::consent::Newcomer),
 }
 
 impl Connection {
     /// Serves a client until it leaves, and cleans up after it.
     pub(super) async fn run(stream: UnixStream, service: Arc<Service>) {
+        #[cfg(feature = "host-consent")]
+        let hosting = Hosting::Silent(crate::consent::boot_ticks());
         let (reader, writer) = stream.into_split();
         let closed = service.closing.child_token();
         let unread = service.engine.limits().output_bytes;
         let (output, writing) = output(writer, unread, closed.clone());
         let writing = tokio::spawn(writing);
         let shared = Arc::new(Shared { service, output, calls: Mutex::default() });
-        let mut connection = Self { shared, lease: None, tasks: TaskTracker::new() };
+        let mut connection = Self {
+            shared,
+            lease: None,
+            tasks: TaskTracker::new(),
+            #[cfg(feature = "host-consent")]
+            hosting,
+        };
         let room = Arc::clone(&connection.shared.service.long_lines);
         let mut lines = Lines::new(reader, wire::MAX_LINE_BYTES).with_room(room);
         connection.read(&mut lines, &closed).await;
+        #[cfg(feature = "host-consent")]
+        if let Hosting::Wanted(newcomer) = connection.hosting {
+            let consent = &connection.shared.service.consent;
+            // Nothing has been put out yet, so that the stream is the host's alone.
+            crate::consent::serve(lines.get_ref().as_ref(), newcomer, consent, &closed).await;
+        }
         if still_reads(lines.get_ref().as_ref()) {
             connection.finish(&closed).await;
         }
@@ -108,8 +134,18 @@ impl Connection {
             match line {
                 Ok(Some(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Ok(Some(line)) => match Request::read(line) {
+                    #[cfg(feature = "host-consent")]
+                    Ok(request) if request.method == wire::MachineConsentHost::NAME => {
+                        if self.wants_to_host(request.id, lines.is_drained()) {
+                            return;
+                        }
+                    }
                     Ok(request) => self.take(request),
                     Err(refused) => {
+                        #[cfg(feature = "host-consent")]
+                        {
+                            self.hosting = Hosting::Client;
+                        }
                         let error = Error::new(Code::InvalidArgument, refused.reason);
                         self.shared.output.put(wire::error_line(refused.id, &error));
                     }
@@ -150,7 +186,24 @@ impl Connection {
         self.tasks.wait().await;
     }
 
+    /// Whether the connection is given over to the consent host.
+    #[cfg(feature = "host-consent")]
+    fn wants_to_host(&mut self, id: u64, drained: bool) -> bool {
+        if let (Hosting::Silent(accepted), true) = (self.hosting, drained) {
+            self.hosting = Hosting::Wanted(crate::consent::Newcomer { id, accepted });
+            return true;
+        }
+        let message = "must be the first line of its connection, with nothing behind it";
+        self.shared.answer::<()>(id, Err(Error::argument("method", message)));
+        self.hosting = Hosting::Client;
+        false
+    }
+
     fn take(&mut self, request: Request) {
+        #[cfg(feature = "host-consent")]
+        {
+            self.hosting = Hosting::Client;
+        }
         let id = request.id;
         if let Err(error) = self.dispatch(request) {
             self.shared.answer::<()>(id, Err(error));

@@ -57,19 +57,33 @@ struct Service {
     stopping: CancellationToken,
     /// Cancelled when the connections have to end.
     closing: CancellationToken,
+    /// Who may become the consent host.
+    #[cfg(feature = "host-consent")]
+    consent: crate::consent::Source,
 }
 
-/// Serves `engine` on the socket of `elected`, until `stop` is cancelled, somebody asks it to end, the desktop is `lost`, or nobody uses a managed service any more. When it returns, sessions have ended, answers are written and the socket is
+/// What is served.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// What runs the calls.
+    pub engine: Engine,
+    /// The engine's source of consent, to which a connection can become the way.
+    #[cfg(feature = "host-consent")]
+    pub consent: Arc<crate::consent::HostConsent>,
+}
+
+/// Serves the engine of `served` on the socket of `elected`, until `stop` is cancelled, somebody asks it to end, the desktop is `lost`, or nobody uses a managed service any more. When it returns, sessions have ended, answers are written and the socket is
 /// removed; the locks are the caller's to keep until the process ends.
 ///
 /// # Errors
 /// The socket cannot be made.
 pub async fn serve(
     mut elected: Elected,
-    engine: Engine,
+    served: Served,
     lost: CancellationToken,
     stop: CancellationToken,
 ) -> io::Result<(Ended, Elected)> {
+    let Served { engine, .. } = served;
     let listener = elected.bind()?;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
@@ -84,6 +98,8 @@ pub async fn serve(
         socket,
         stopping: stop,
         closing: CancellationToken::new(),
+        #[cfg(feature = "host-consent")]
+        consent: served.consent,
         engine,
     });
     let connections = TaskTracker::new();

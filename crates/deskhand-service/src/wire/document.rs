@@ -31,8 +31,46 @@ pub fn markdown() -> String {
          [errors.md](errors.md); besides them `unknown_method`, for a method that the service does not know: the connection \
          goes on, and a client that only wanted to say good-bye ignores it.\n",
     );
+    page.push_str(CONSENT_HOST);
     page
 }
+
+/// What goes over a connection after `machine_consent_host`.
+const CONSENT_HOST: &str = r#"
+## Consent host
+
+After `machine_consent_host` the connection is no client's any more: the service asks, and the host answers. Every line of the
+host must be sent by the process that opened the connection (the kernel says who sent it), at most 32 KiB each.
+
+```json
+{"id": 1, "method": "machine_consent_host"}
+{"id": 1, "ok": {"nonce": "5f0c…"}}
+{"nonce": "5f0c…", "token": "the host token"}
+{"id": 1, "ok": {}}
+{"id": 1, "ask": {"nonce": "a97e…"}}
+{"id": 1, "nonce": "a97e…", "screen": true, "control": false}
+{"refused": {"surface": "control", "tool": "click"}}
+```
+
+| line of the service | meaning |
+| --- | --- |
+| `ok` with `nonce` | Send the nonce and the token now. |
+| `ok` | The connection is the host's. |
+| `ask` | What is allowed at this moment? Its `id` is the service's own count; each has a nonce of its own. |
+| `refused` | A call was refused: `surface` (`screen` or `control`) is what it lacked. No answer. |
+| `error` | The connection is not the host's (any more), and why. The service closes it. |
+
+| field of an answer | type | meaning |
+| --- | --- | --- |
+| `id` (required) | integer | The question's. Answers come in any order. |
+| `nonce` (required) | string | The question's. |
+| `screen` | boolean | Seeing is allowed. |
+| `control` | boolean | Acting is allowed, if seeing is. |
+| `error` | any | Why there is no answer. |
+
+An answer that comes later than 1.5 s, has an `error`, or lacks `screen` or `control`, grants nothing. A line that is no answer, an
+answer to a question that was not asked, with another nonce or from another process ends the connection; so does a host that does not read.
+"#;
 
 /// The crate's own words on the wire, so that they are said once.
 fn introduction() -> &'static str {

@@ -65,6 +65,9 @@ pub const METHODS: &[Described] = &[
     describe::<Sessions>(),
     describe::<Status>(),
     describe::<Shutdown>(),
+    // Tests write the documentation, which is about all builds.
+    #[cfg(any(feature = "host-consent", test))]
+    describe::<MachineConsentHost>(),
 ];
 
 /// Nothing.
@@ -491,4 +494,27 @@ impl Method for Shutdown {
     const EXAMPLE: &'static str = r#"{"id": 9, "method": "shutdown"}"#;
     type Parameters = Empty;
     type Answer = Stopping;
+}
+
+/// What `machine_consent_host` answers first.
+#[cfg(any(feature = "host-consent", test))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostChallenge {
+    /// To be sent back with the host token.
+    pub nonce: String,
+}
+
+/// Makes a connection the consent host's.
+#[cfg(any(feature = "host-consent", test))]
+#[derive(Debug)]
+pub enum MachineConsentHost {}
+
+#[cfg(any(feature = "host-consent", test))]
+impl Method for MachineConsentHost {
+    const NAME: &'static str = "machine_consent_host";
+    const DESCRIPTION: &'static str = "Makes the connection the consent host's. Only in builds with the feature `host-consent`; others answer `unknown_method`. Must be \
+         the first line of its connection, and nothing may follow it before the answer. What comes after is described [below](#consent-host).";
+    const EXAMPLE: &'static str = r#"{"id": 1, "method": "machine_consent_host"}"#;
+    type Parameters = Empty;
+    type Answer = HostChallenge;
 }

@@ -40,6 +40,8 @@ pub use methods::{
     SessionEndParameters, SessionEnded, SessionReport, Sessions, SessionsListed, Shutdown, Status,
     StatusReport, Stopping, Tool, Welcome,
 };
+#[cfg(any(feature = "host-consent", test))]
+pub use methods::{HostChallenge, MachineConsentHost};
 
 /// Version of this wire. A service and a client of one build always agree on it.
 pub const PROTOCOL: u32 = 1;

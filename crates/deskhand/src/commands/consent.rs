@@ -17,7 +17,7 @@ const TERMINAL: &str = "/dev/tty";
 pub(crate) fn run(command: ConsentCommand) -> io::Result<ExitCode> {
     match command {
         ConsentCommand::Status { json } => {
-            let said = wiring::consent().read();
+            let said = said();
             if json {
                 super::print_json(&facts(&said))?;
             } else {
@@ -30,9 +30,14 @@ pub(crate) fn run(command: ConsentCommand) -> io::Result<ExitCode> {
     }
 }
 
+/// What the records say.
+pub(crate) fn said() -> Said {
+    wiring::consent().read()
+}
+
 /// The state of consent as one line of a report.
 pub(crate) fn check() -> Check {
-    let said = wiring::consent().read();
+    let said = said();
     let check = said.grant().check();
     match trouble(&said) {
         Some(why) => Check { detail: format!("{}; {why}", check.detail), ..check },

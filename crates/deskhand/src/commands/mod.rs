@@ -4,9 +4,12 @@ mod call;
 mod completions;
 mod config;
 mod connect;
+#[cfg(not(feature = "host-consent"))]
 pub(crate) mod consent;
 mod desktop;
 mod doctor;
+#[cfg(feature = "host-consent")]
+mod host_consent;
 mod man;
 mod mcp;
 mod mcp_config;
@@ -24,6 +27,9 @@ use deskhand_core::Error;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{Command, DesktopCommand};
+use crate::wiring;
+#[cfg(feature = "host-consent")]
+use host_consent as consent;
 
 /// The command line was wrong, as clap has it.
 const USAGE: u8 = 2;
@@ -42,8 +48,17 @@ pub(crate) fn run(command: Command) -> ExitCode {
             };
             mcp::run(desktop.private(), profile.into(), arrangement)
         }
+        #[cfg(not(feature = "host-consent"))]
         Command::Serve { desktop, socket, managed, limit } => {
-            serve::run(desktop.private(), socket, managed, &limit)
+            serve::run(desktop.private(), socket, managed, &limit, wiring::consent())
+        }
+        #[cfg(feature = "host-consent")]
+        Command::Serve { desktop, socket, managed, limit, host_token_fd } => {
+            // Before anything else: no process that is started later may find the descriptor.
+            match wiring::host_consent(host_token_fd) {
+                Ok(consent) => serve::run(desktop.private(), socket, managed, &limit, consent),
+                Err(error) => return fail(USAGE, format_args!("--host-token-fd: {error}")),
+            }
         }
         Command::Connect { service } => connect::run(&service),
         Command::Status { service, json } => status::run(&service, json),

@@ -3,13 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use deskhand_core::Error;
 use deskhand_core::limits::Limits;
 use deskhand_linux::private::PrivateOptions;
 use deskhand_service::election::{Candidate, Elected};
 use deskhand_service::holder::{Holder, Lifetime, Role};
-use deskhand_service::server::{self, Ended};
+use deskhand_service::server::{self, Ended, Served};
 use deskhand_service::starting::{self, Outcome, PATIENCE};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,20 +19,21 @@ use super::fail_with;
 use crate::cli::{Limit, ServiceArgs};
 use crate::lifecycle;
 use crate::service::{self, Greeting, Place};
-use crate::wiring::Wiring;
+use crate::wiring::{Consent, Wiring};
 
 pub(crate) fn run(
     private: Option<PrivateOptions>,
     socket: Option<PathBuf>,
     managed: bool,
     limits: &[Limit],
+    consent: Consent,
 ) -> io::Result<ExitCode> {
     let limits = match set(limits) {
         Ok(limits) => limits,
         Err(error) => return Ok(super::fail(super::USAGE, error.message)),
     };
     let runtime = super::runtime()?;
-    let code = runtime.block_on(serve(private, socket, managed, limits));
+    let code = runtime.block_on(serve(private, socket, managed, limits, consent));
     // Threads may still wait for a display server that does not answer.
     runtime.shutdown_background();
     code
@@ -50,6 +52,7 @@ async fn serve(
     socket: Option<PathBuf>,
     managed: bool,
     limits: Limits,
+    consent: Consent,
 ) -> io::Result<ExitCode> {
     let stop = CancellationToken::new();
     lifecycle::on_signal(&stop)?;
@@ -68,7 +71,7 @@ async fn serve(
         }
         Err(error) => return fail_with(&error, false),
     };
-    own(elected, private, limits, stop).await
+    own(elected, private, limits, consent, stop).await
 }
 
 /// The right to own the desktop, or what became of it if the service is there already.
@@ -102,9 +105,11 @@ async fn own(
     elected: Elected,
     private: Option<PrivateOptions>,
     limits: Limits,
+    consent: Consent,
     stop: CancellationToken,
 ) -> io::Result<ExitCode> {
-    let wiring = Wiring::with_limits(private, Some(elected.holder()), limits)?;
+    let consent = Arc::new(consent);
+    let wiring = Wiring::with_limits(private, Some(elected.holder()), limits, Arc::clone(&consent) as _)?;
     let holder = elected.holder();
     if matches!(holder.role, Role::Service { lifetime: Lifetime::Persistent, .. }) {
         let desktop = &holder.desktop;
@@ -112,7 +117,12 @@ async fn own(
             "deskhand: owns {desktop}; `deskhand mcp --desktop {desktop}` connects an agent, `deskhand stop --desktop {desktop}` ends it"
         );
     }
-    let (ended, elected) = server::serve(elected, wiring.engine.clone(), wiring.lost(), stop).await?;
+    let served = Served {
+        engine: wiring.engine.clone(),
+        #[cfg(feature = "host-consent")]
+        consent,
+    };
+    let (ended, elected) = server::serve(elected, served, wiring.lost(), stop).await?;
     wiring.shutdown().await;
     let code = match ended {
         Ended::Stopped | Ended::Unused => ExitCode::SUCCESS,

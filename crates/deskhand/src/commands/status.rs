@@ -10,7 +10,6 @@ use serde_json::json;
 use super::{NO_SERVICE, consent, fail_with};
 use crate::cli::ServiceArgs;
 use crate::service::Place;
-use crate::wiring;
 
 pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
     let report = super::runtime()?.block_on(async {
@@ -18,7 +17,7 @@ pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
         let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
         client.request::<wire::Status>(None, wire::Empty {}).await.map(Ok)
     });
-    let said = wiring::consent().read();
+    let said = consent::said();
     match report {
         Err(error) => fail_with(&error, json),
         Ok(Err(none)) => {

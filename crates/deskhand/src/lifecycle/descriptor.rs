@@ -16,3 +16,23 @@ pub(super) fn watched(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Own
     // does after it has deregistered it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }
+
+/// A descriptor that whoever started this process has left to it. It is closed when the answer is dropped.
+///
+/// # Errors
+/// It is a standard one, or not open.
+#[cfg(feature = "host-consent")]
+#[allow(unsafe_code)]
+pub(crate) fn inherited(number: i32) -> io::Result<OwnedFd> {
+    use std::os::fd::{BorrowedFd, FromRawFd};
+
+    /// Below are those of standard input, output and error.
+    const FIRST: i32 = 3;
+    if number < FIRST {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a descriptor from 3 on"));
+    }
+    // SAFETY: the number is only asked about; the kernel says so if it is not open.
+    rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) })?;
+    // SAFETY: it is open, and at the start of the process, when this is called, nothing of it owns a descriptor from 3 on.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}

@@ -14,6 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use client::Client;
+#[cfg(feature = "host-consent")]
+pub(crate) use descriptor::inherited;
 
 /// Resolves when the process `pid` has ended. It is that process even if it ends before the future is polled.
 pub(crate) fn end_of(pid: u32) -> impl Future<Output = ()> {
