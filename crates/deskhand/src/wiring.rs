@@ -130,10 +130,22 @@ pub(crate) fn consent() -> Consent {
 pub(crate) fn host_consent(token: Option<i32>) -> io::Result<Consent> {
     let read = |number| crate::lifecycle::inherited(number).and_then(HostToken::read);
     let token = token.map(read).transpose()?;
-    let digest = option_env!("DESKHAND_CONSENT_HOST_DIGEST").map(str::to_owned);
+    let digest = HOST_DIGEST.map(str::to_owned);
     let paths = HOST_PATHS.iter().map(PathBuf::from).collect();
     Ok(HostConsent::new(token, HostRule { digest, paths }))
 }
+
+/// BLAKE3 of the executable that may be the host, if the build was given one.
+#[cfg(feature = "host-consent")]
+const HOST_DIGEST: Option<&str> = option_env!("DESKHAND_CONSENT_HOST_DIGEST");
+
+#[cfg(feature = "host-consent")]
+const _: () = if let Some(digest) = HOST_DIGEST {
+    assert!(
+        digest.len() == 64,
+        "DESKHAND_CONSENT_HOST_DIGEST must be the 64 hexadecimal digits of a BLAKE3 digest"
+    );
+};
 
 /// Where the joining program's package puts its host application: an assumption, as the shapes of its records are.
 #[cfg(feature = "host-consent")]

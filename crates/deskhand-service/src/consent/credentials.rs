@@ -54,8 +54,7 @@ fn receive_into(
     while !message.is_null() {
         // SAFETY: `message` is a header within the control space, which is aligned for it.
         let (head, data) = unsafe { (*message, libc::CMSG_DATA(message)) };
-        // SAFETY: plain arithmetic.
-        let bytes = (head.cmsg_len as usize).saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize);
+        let bytes = payload(&head);
         match (head.cmsg_level, head.cmsg_type) {
             (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if bytes >= size_of::<libc::ucred>() => {
                 // SAFETY: there are as many bytes, and any bytes are a `ucred`.
@@ -83,6 +82,14 @@ fn receive_into(
         Some(Sender { pid, uid: told.uid })
     });
     Ok((length, sender))
+}
+
+/// Bytes of a control message behind its header.
+#[allow(unsafe_code)]
+#[allow(clippy::unnecessary_cast)] // the length's type is another one in another C library
+fn payload(head: &libc::cmsghdr) -> usize {
+    // SAFETY: plain arithmetic.
+    (head.cmsg_len as usize).saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize)
 }
 
 /// The process at the other end as a descriptor; `None` if the kernel is too old to give it.

@@ -68,6 +68,11 @@ impl HostConsent {
         Self::new(None, HostRule::default())
     }
 
+    /// Whether anybody can be admitted.
+    pub fn can_have_host(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// Makes a connection the host's. The one before has been replaced: its open questions fail.
     fn install(&self, way: Way) {
         if let Some(before) = self.lock().replace(way) {

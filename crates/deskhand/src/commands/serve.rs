@@ -65,6 +65,11 @@ async fn serve(
     };
     let elected = match become_owner(&candidate, lifetime).await {
         Ok(Ok(elected)) => elected,
+        #[cfg(feature = "host-consent")]
+        Ok(Err(news)) if consent.can_have_host() => {
+            let way = "it does not know this host token; `deskhand stop` ends it";
+            return Ok(super::fail(1, format_args!("{news}, but {way}")));
+        }
         Ok(Err(news)) => {
             super::print(&news)?;
             return Ok(ExitCode::SUCCESS);
