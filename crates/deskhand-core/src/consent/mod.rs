@@ -1,6 +1,6 @@
 //! Consent: on a joined machine nothing is seen and nobody acts without the leave of the person at it.
 //!
-//! Where leave comes from is a [`ConsentSource`]'s business. The [`gate`] asks it whenever it matters and never keeps an
+//! Where leave comes from is a [`ConsentSource`]'s business. The `gate` asks it whenever it matters and never keeps an
 //! answer; what each tool needs stands in its definition ([`Spec::surface`](crate::tools::Spec)).
 
 pub(crate) mod gate;
