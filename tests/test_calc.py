@@ -56,6 +56,8 @@ def test_a_cell_is_selected_filled_and_read_back(client, desktop, office):
 
 def test_a_cell_is_emptied(client, desktop, office):
     window = sheet_window(client)
+    # The sheet still settles after what was typed into it before.
+    client.call("wait_for", condition="idle", window_id=window["window_id"])
     cell = {"window_id": window["window_id"], "query": {"name": "C5", "role": "table cell"}}
     assert client.call("set_value", **cell, value="words")["effect"] == "confirmed"
     answer = client.call("set_value", **cell, value="")
