@@ -522,9 +522,24 @@ pub(super) async fn press(context: &Context, element: Element) -> Result<Route> 
 /// Clicks a row or cell once with the real pointer. The answer says whether it is the one that is selected now.
 pub(super) async fn press_row(context: &Context, element: &Element) -> Result<bool> {
     let Done { mut observer, .. } = press_element(context, &Arguments::default(), element.clone()).await?;
-    let report = EffectReport::new(Effect::Confirmed, Route::Pointer);
-    Ok(judge_row(context, element, &mut observer, report).await?.effect == Effect::Confirmed)
+    let deadline = tokio::time::Instant::now() + ROW_WAIT;
+    loop {
+        let report = EffectReport::new(Effect::Confirmed, Route::Pointer);
+        if judge_row(context, element, &mut observer, report).await?.effect == Effect::Confirmed {
+            return Ok(true);
+        }
+        if tokio::time::Instant::now() >= deadline {
+            return Ok(false);
+        }
+        context.pause(ROW_LOOK).await?;
+    }
 }
+
+/// How long a table may take to tell which of its cells is selected: an office program that is busy tells it late.
+const ROW_WAIT: Duration = Duration::from_secs(2);
+
+/// Between two looks at it.
+const ROW_LOOK: Duration = Duration::from_millis(50);
 
 /// A window's name for messages.
 pub(super) fn name_of(window: &Window) -> String {
