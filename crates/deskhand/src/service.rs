@@ -166,8 +166,7 @@ impl Place {
             arguments.push("--managed".into());
         }
         if let Some(socket) = &self.choice.socket {
-            arguments
-                .extend(["--socket".into(), std::path::absolute(socket).unwrap_or(socket.clone()).into()]);
+            arguments.extend(["--socket".into(), socket.into()]);
         }
         let mut variables = self.variables.clone();
         if self.choice.desktop.is_some() {

@@ -72,8 +72,9 @@ pub struct Served {
     pub consent: Arc<crate::consent::HostConsent>,
 }
 
-/// Serves the engine of `served` on the socket of `elected`, until `stop` is cancelled, somebody asks it to end, the desktop is `lost`, or nobody uses a managed service any more. When it returns, sessions have ended, answers are written and the socket is
-/// removed; the locks are the caller's to keep until the process ends.
+/// Serves the engine of `served` on the socket of `elected`, until `stop` is cancelled, somebody asks it to end, the
+/// desktop is `lost`, or nobody uses a managed service any more. When it returns, sessions have ended, answers are
+/// written and the socket is removed; the locks are the caller's to keep until the process ends.
 ///
 /// # Errors
 /// The socket cannot be made.
