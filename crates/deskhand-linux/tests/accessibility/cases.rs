@@ -58,7 +58,7 @@ async fn gtk3_shows_values_texts_states_and_selection(environment: Environment) 
         slider.value.map(|value| (value.current, value.minimum, value.maximum)),
         Some((42.0, 0.0, 100.0))
     );
-    assert!(fixture.window.client.intersection(&slider.frame.expect("a frame")).is_some());
+    eyes.comes_into(&fixture.window, with_role(&nodes, "slider")).await;
 }
 
 async fn qt5_shows_values_texts_and_states(environment: Environment) {
@@ -72,7 +72,7 @@ async fn qt5_shows_values_texts_and_states(environment: Environment) {
     assert_eq!(text.text.map(|text| text.content).as_deref(), Some("Grüße"));
     assert_eq!(password.text, None);
     assert_eq!(slider.value.map(|value| value.current), Some(42.0));
-    assert!(fixture.window.client.intersection(&slider.frame.expect("a frame")).is_some());
+    eyes.comes_into(&fixture.window, with_role(&nodes, "slider")).await;
 }
 
 async fn gtk4_lies_where_its_window_lies(environment: Environment) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deskhand_core::desktop::{
     Accessibility, Details, DetailsRequest, Node, Stop, Tree, TreeNote, TreeRequest, Window, Windows,
@@ -119,6 +119,21 @@ impl Eyes {
         let request = DetailsRequest { text_limit: 200, frames: true, actions: true };
         let details = self.atspi.details(window, &ids, request, &Stop::new()).await.expect("details");
         details.into_iter().map(|details| details.expect("the element is there")).collect()
+    }
+
+    /// Waits until `node` is said to lie in `window`: a toolkit may be asked before it has been told where its new window was
+    /// put, and announces no change when it learns.
+    pub(crate) async fn comes_into(&self, window: &Window, node: &Node) {
+        let begun = Instant::now();
+        loop {
+            let details = self.details(window, &[node]).await;
+            let frame = details[0].frame.expect("a frame");
+            if window.client.intersection(&frame).is_some() {
+                return;
+            }
+            assert!(begun.elapsed() < APPEAR, "{frame} is not in {}", window.client);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
 
