@@ -9,6 +9,8 @@ from stage.application import calc, end_office
 
 # The bar for one reading of an empty sheet.
 TREE_SECONDS = 1.0
+# LibreOffice drops the object of a cell 16 seconds after it has handed it out, used or not, and announces nothing.
+CELL_OBJECT_SECONDS = 22
 # The application may not grow by more than this through being read.
 GROWTH_BYTES = 50_000_000
 
@@ -74,6 +76,48 @@ def test_what_was_typed_into_a_cell_is_not_denied_before_it_is_committed(client,
     assert answer["effect"] != "suspected_noop", answer.structured
     client.call("press_key", window_id=window["window_id"], key="Return")
     client.element(window, role="table cell", name="D2", contains="valD2", max_elements=2000)
+
+
+def cell_of(client, window, name):
+    return client.element(window, role="table cell", name=name, max_elements=2000)
+
+
+def test_cells_keep_their_indices_when_their_objects_are_dropped(client, desktop, office):
+    window = sheet_window(client)
+    number = window["window_id"]
+    first, second, third = (cell_of(client, window, name) for name in ("B9", "C9", "D9"))
+    time.sleep(CELL_OBJECT_SECONDS)
+    answer = client.call("click", window_id=number, element_index=first.index, snapshot_id=first.snapshot)
+    assert answer["effect"] == "confirmed", answer.structured
+    client.call("type_text", window_id=number, text="kept", delivery="foreground")
+    client.call("press_key", window_id=number, key="Return")
+    # What is read again is alive, and is called as before.
+    again = client.element(window, role="table cell", name="B9", contains="kept", max_elements=2000)
+    assert again.index == first.index
+    client.call("click", window_id=number, query={"role": "table cell", "name": "E9"})
+    time.sleep(CELL_OBJECT_SECONDS)
+    assert cell_of(client, window, "C9").index == second.index
+    answer = client.call("set_value", window_id=number, element_index=second.index, value="twice")
+    assert answer["effect"] == "confirmed", answer.structured
+    assert client.call("click", window_id=number, element_index=third.index)["effect"] == "confirmed"
+
+
+def test_a_cell_of_a_sheet_is_the_same_when_the_sheet_comes_back(client, desktop, office):
+    window = sheet_window(client)
+    number = window["window_id"]
+    cell = cell_of(client, window, "B12")
+    client.call("invoke_menu", window_id=number, path=["Sheet", "Insert Sheet at End..."])
+    dialog = client.window(title="Append Sheet")
+    client.call("press_key", window_id=dialog["window_id"], key="Return")
+    client.element(window, role="table", name="Sheet Sheet2", max_elements=2000)
+    refused = client.try_call("click", window_id=number, element_index=cell.index, snapshot_id=cell.snapshot)
+    assert refused.code == "element_gone", refused.structured
+    assert cell_of(client, window, "B12").index != cell.index
+    client.call("hotkey", window_id=number, keys=["ctrl", "Page_Up"])
+    client.element(window, role="table", name="Sheet Sheet1", max_elements=2000)
+    answer = client.call("click", window_id=number, element_index=cell.index, snapshot_id=cell.snapshot)
+    assert answer["effect"] == "confirmed", answer.structured
+    assert cell_of(client, window, "B12").index == cell.index
 
 
 def test_a_menu_that_is_published_twice_is_found_by_its_name(client, desktop, office):

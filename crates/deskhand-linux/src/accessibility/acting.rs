@@ -12,6 +12,7 @@ use deskhand_core::desktop::{ElementId, Node, PortError, State};
 
 use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, ROUND_TRIP, Silence, Toolkit};
 use super::bus::{Bus, CallError, Method, unavailable};
+use super::cells::{self, Present};
 use super::details;
 use super::direct::Line;
 use super::mirror;
@@ -111,7 +112,9 @@ impl Target<'_> {
         B: Serialize + DynamicType,
     {
         self.responsive(member).await?;
-        let method = Method { owner: &self.element.owner, object: &self.element.object, interface, member };
+        let until = Instant::now() + ROUND_TRIP;
+        let object = self.present(until).await.map_err(|failure| self.app.port_error(&failure, member))?;
+        let method = Method { owner: &self.element.owner, object: &object, interface, member };
         let answer = match Line::to(self.app, self.bus).await {
             Some(line) => line.call(self.bus, self.app, method, body, PROMPT).await,
             None => self.bus.call(method, body, PROMPT).await,
@@ -132,6 +135,17 @@ impl Target<'_> {
             }
             Err(error) => Err(self.refusal(error, member).await),
         }
+    }
+
+    /// The object of the bus that the element is now.
+    async fn present(&self, until: Instant) -> Result<Arc<str>, Failure> {
+        let object = &self.element.object;
+        if !cells::is_place(object) {
+            return Ok(Arc::clone(object));
+        }
+        // An action is asked for once: whether its object still is there is found out by another question.
+        self.app.ask(self.bus, object, ACCESSIBLE, "GetRole", &(), until).await?;
+        Ok(Present::find(self.bus, self.app, object, until).await?.object)
     }
 
     /// Why an action was refused: toolkits say the same for an object that is gone and for one that cannot.

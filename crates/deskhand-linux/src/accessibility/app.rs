@@ -16,6 +16,7 @@ use zbus::zvariant::{DynamicType, Type, Value};
 use deskhand_core::desktop::{ElementId, PortError};
 
 use super::bus::{Bus, CallError, Calls, Method, ROOT, Reply, lock};
+use super::cells::{self, Cells, Present};
 use super::event::{Event, What};
 use super::mirror::Mirror;
 use super::naming;
@@ -119,6 +120,7 @@ pub(super) struct App {
     woken: Mutex<HashSet<ElementId>>,
     /// Objects that announced that they are shown, the latest first: Qt lists its menus nowhere.
     announced: Mutex<VecDeque<ElementId>>,
+    cells: Mutex<Cells>,
     listening: OnceCell<()>,
     /// Wakes whoever waits for this application to publish something.
     pub published: Notify,
@@ -185,6 +187,7 @@ impl App {
             memory: Mutex::new(Memory::default()),
             woken: Mutex::new(HashSet::new()),
             announced: Mutex::default(),
+            cells: Mutex::default(),
             listening: OnceCell::new(),
             published: Notify::new(),
         }
@@ -192,6 +195,10 @@ impl App {
 
     pub(super) fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
         lock(&self.memory)
+    }
+
+    pub(super) fn cells(&self) -> std::sync::MutexGuard<'_, Cells> {
+        lock(&self.cells)
     }
 
     pub(super) fn root(&self) -> ElementId {
@@ -256,6 +263,32 @@ impl App {
     /// Asks the application, with no more than [`IN_FLIGHT`] questions under way. A slow application is waited for until
     /// `until`, a frozen one for one round trip.
     pub(super) async fn ask<B>(
+        &self,
+        bus: &Bus,
+        object: &str,
+        interface: &'static str,
+        member: &'static str,
+        body: &B,
+        until: Instant,
+    ) -> Result<Message, Failure>
+    where
+        B: Serialize + DynamicType,
+    {
+        if !cells::is_place(object) {
+            return self.ask_object(bus, object, interface, member, body, until).await;
+        }
+        let cell = Present::find(bus, self, object, until).await?;
+        let answer = self.ask_object(bus, &cell.object, interface, member, body, until).await;
+        let Err(failure) = answer else { return answer };
+        // What it says that it does not have, it has not done anything with.
+        match cell.again(bus, &failure, until).await {
+            Some(cell) => self.ask_object(bus, &cell.object, interface, member, body, until).await,
+            None => Err(failure),
+        }
+    }
+
+    /// As [`App::ask`], of an object of the bus.
+    pub(super) async fn ask_object<B>(
         &self,
         bus: &Bus,
         object: &str,
@@ -606,13 +639,15 @@ impl Apps {
         lock(&self.0).get(&app.owner).is_some_and(|known| Arc::ptr_eq(known, app))
     }
 
-    pub(super) fn apply(&self, event: &Event, position: Sequence) {
+    /// Applies what an application announced. Gives the event with the name that its source has here.
+    pub(super) fn apply(&self, event: Event, position: Sequence) -> Event {
         let app = lock(&self.0).get(&event.source.owner).cloned();
-        if let Some(app) = app {
-            app.remember_shown(event);
-            app.memory().apply(&naming::plainly(app.known_toolkit(), event), position);
-            app.published.notify_waiters();
-        }
+        let Some(app) = app else { return event };
+        let event = app.cells().named(event);
+        app.remember_shown(&event);
+        app.memory().apply(&naming::plainly(app.known_toolkit(), &event), position);
+        app.published.notify_waiters();
+        event
     }
 
     pub(super) fn forget(&self, owner: &Arc<str>) {

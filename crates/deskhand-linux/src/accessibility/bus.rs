@@ -364,7 +364,7 @@ impl Signals {
         match event::parse(message) {
             Some(event::Signal::Left(owner)) => self.apps.forget(&owner),
             Some(event::Signal::Event(event)) => {
-                self.apps.apply(&event, message.recv_position());
+                let event = self.apps.apply(event, message.recv_position());
                 if let Some(change) = event.change() {
                     let _ = self.changes.send(change); // nobody may be listening
                 }

@@ -8,6 +8,7 @@
 mod acting;
 mod app;
 mod bus;
+mod cells;
 mod checks;
 mod details;
 mod direct;

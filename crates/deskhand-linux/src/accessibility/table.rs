@@ -12,6 +12,7 @@ use deskhand_core::geometry::Rect;
 
 use super::app::{ACCESSIBLE, App, Failure};
 use super::bus::{Bus, CallError};
+use super::cells;
 use super::extents;
 use super::walk::{self, Listing, Walk, reference};
 use super::wire::Facts;
@@ -23,7 +24,7 @@ const ANCESTORS: usize = 6;
 /// How far into the table corners are looked for: headers and borders are not cells.
 const STEPS: [i32; 7] = [1, 4, 12, 24, 40, 64, 96];
 
-const TABLE: &str = "org.a11y.atspi.Table";
+pub(super) const TABLE: &str = "org.a11y.atspi.Table";
 const COMPONENT: &str = "org.a11y.atspi.Component";
 
 /// Rows and columns, both ends included.
@@ -38,7 +39,8 @@ pub(super) async fn visible(walk: &Walk<'_>, table: &ElementId, count: i32) -> R
         Listing { children, unread, facts: cells }
     };
     let Some(area) = visible_area(walk, &app, table).await? else { return Ok(listing(Vec::new())) };
-    let reader = Table { bus: walk.bus, app: &app, table, until: walk.until };
+    let sheet = cells::Reading::of(walk.bus, &app, table, walk.until).await?;
+    let reader = Table { bus: walk.bus, app: &app, table, sheet, until: walk.until };
     let Some((first, last)) = reader.range(area).await? else { return Ok(listing(Vec::new())) };
     // The cells of one such table are alike but for name and states: one of them stands for the rest.
     let Some(corner) = reader.cell(first.0, first.1).await? else { return Ok(listing(Vec::new())) };
@@ -87,6 +89,8 @@ struct Table<'a> {
     bus: &'a Bus,
     app: &'a App,
     table: &'a ElementId,
+    /// Where the table is one of a spreadsheet.
+    sheet: Option<cells::Reading<'a>>,
     until: Instant,
 }
 
@@ -128,6 +132,13 @@ impl Table<'_> {
         if cell == *self.table {
             return Ok(None);
         }
+        if self.sheet.is_some() {
+            // The index of a cell further down is larger than an index can be.
+            let name = self.app.property::<String>(self.bus, &cell.object, ACCESSIBLE, "Name", self.until);
+            if let Some(place) = absent(name.await)?.as_deref().and_then(cells::address) {
+                return Ok(Some(place));
+            }
+        }
         let index = self.app.ask_for::<i32, _>(
             self.bus,
             &cell.object,
@@ -168,6 +179,10 @@ impl Table<'_> {
         alike: &Facts,
     ) -> Result<Option<(ElementId, Facts)>, Failure> {
         let Some(id) = self.cell(row, column).await? else { return Ok(None) };
+        let id = match &self.sheet {
+            Some(sheet) => sheet.element(row, column, id),
+            None => id,
+        };
         let (name, states) = walk::name_and_states(self.bus, &id, self.until).await?;
         let facts = Facts { name, states, description: String::new(), ..alike.clone() };
         Ok(Some((id, facts)))

@@ -16,6 +16,7 @@ use deskhand_core::geometry::Point;
 
 use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, Silence, Toolkit};
 use super::bus::{Bus, CallError};
+use super::cells;
 use super::extents::Space;
 use super::mirror::Missing;
 use super::naming;
@@ -420,5 +421,11 @@ pub(super) async fn innermost(
         deepest = Some(next.clone());
         at = next;
     }
-    Ok(deepest)
+    match deepest {
+        Some(deepest) => {
+            let app = bus.apps().get(&deepest.owner);
+            Ok(Some(cells::element_of(bus, &app, deepest, until).await?))
+        }
+        None => Ok(None),
+    }
 }

@@ -222,6 +222,7 @@ pub(super) mod role {
     pub(crate) const PARAGRAPH: u32 = 73;
     pub(crate) const EDITBAR: u32 = 77;
     pub(crate) const ENTRY: u32 = 79;
+    pub(crate) const DOCUMENT_SPREADSHEET: u32 = 92;
     pub(crate) const DOCUMENT_TEXT: u32 = 94;
     pub(crate) const DOCUMENT_WEB: u32 = 95;
     pub(crate) const STATIC: u32 = 116;
