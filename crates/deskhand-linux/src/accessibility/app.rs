@@ -21,6 +21,7 @@ use super::event::{Event, What};
 use super::mirror::Mirror;
 use super::naming;
 use super::process;
+pub(super) use super::toolkit::Toolkit;
 use super::wire::{InterfaceBits, StateBits, role};
 
 /// One round trip to an application (document 04 of the specification).
@@ -38,56 +39,6 @@ const IN_FLIGHT: usize = 128;
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 pub(super) const APPLICATION: &str = "org.a11y.atspi.Application";
 pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-
-/// Toolkits that are treated apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Toolkit {
-    Gtk3,
-    Gtk4,
-    Qt,
-    Chromium,
-    Gecko,
-    LibreOffice,
-    #[default]
-    Other,
-}
-
-impl Toolkit {
-    fn named(app: &str, name: &str, version: &str) -> Self {
-        match name {
-            // LibreOffice lends GTK's bridge and calls itself by GTK's name.
-            "gtk" | "VCL" if app == "soffice" => Self::LibreOffice,
-            "gtk" | "GTK" | "gtk+" if version.starts_with('4') => Self::Gtk4,
-            "gtk" | "GTK" | "gtk+" => Self::Gtk3,
-            "Qt" => Self::Qt,
-            "Chromium" => Self::Chromium,
-            "Gecko" => Self::Gecko,
-            "VCL" => Self::LibreOffice,
-            _ => Self::Other,
-        }
-    }
-
-    /// Whether `Cache.GetItems` answers with all that exists. Qt 5 always answers an empty list; GTK 4 lists what was
-    /// walked before.
-    pub(super) fn has_bulk(self) -> bool {
-        !matches!(self, Self::Qt | Self::Gtk4)
-    }
-
-    /// Whether every change of a name or a state is announced.
-    pub(super) fn announces_names(self) -> bool {
-        matches!(self, Self::Chromium | Self::Gecko)
-    }
-
-    /// Whether it shows pages, which are replaced as a whole.
-    pub(super) fn has_documents(self) -> bool {
-        matches!(self, Self::Chromium | Self::Gecko)
-    }
-
-    /// Whether screen extents start at the window instead of at the screen.
-    pub(super) fn extents_start_at_window(self) -> bool {
-        self == Self::Gtk4
-    }
-}
 
 /// What an application says of itself once and for all.
 #[derive(Clone, Debug, Default)]

@@ -22,6 +22,7 @@ mod naming;
 mod process;
 mod reading;
 mod table;
+mod toolkit;
 mod wake;
 mod walk;
 mod wire;
