@@ -92,6 +92,12 @@ codes! {
     TransferFailed "transfer_failed" Request,
     /// A file could not be read or written.
     FileError "file_error" Request,
+    /// The session records already; the message says where.
+    RecordingActive "recording_active" Request,
+    /// No video can be made; the message names what is missing. Recording without one is possible.
+    VideoUnavailable "video_unavailable" Request,
+    /// A folder holds no recording that can be read; the message says why.
+    InvalidTrajectory "invalid_trajectory" Request,
     /// The person at the machine has not allowed it.
     ConsentRequired "consent_required" Request,
     /// A revoke of consent could not be watched for. Nothing was started.

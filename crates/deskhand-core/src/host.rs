@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::consent::{Background, ConsentSource, NeverJoined};
 use crate::limits::Limits;
+use crate::recording::video::{NoEncoder, VideoEncoder};
 
 /// The process's surroundings.
 #[derive(Clone, Debug)]
@@ -20,6 +21,12 @@ pub struct Host {
     pub limits: Limits,
     /// Version of the program, for `health_report`.
     pub version: String,
+    /// Which build of the program, for recordings; `None`: it was not asked.
+    pub build: Option<String>,
+    /// How long nothing may be called before a recording ends; `None`: the default.
+    pub recording_idle: Option<Duration>,
+    /// Who makes videos.
+    pub video: Arc<dyn VideoEncoder>,
     /// Where consent comes from.
     pub consent: Arc<dyn ConsentSource>,
     /// Who runs what goes on between calls.
@@ -35,6 +42,9 @@ impl Default for Host {
             session_idle: None,
             limits: Limits::default(),
             version: String::new(),
+            build: None,
+            recording_idle: None,
+            video: Arc::new(NoEncoder),
             consent: Arc::new(NeverJoined),
             background: Background::default(),
         }

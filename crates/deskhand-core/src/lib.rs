@@ -20,9 +20,11 @@ pub mod limits;
 pub mod picture;
 pub mod progress;
 pub mod queue;
+pub mod recording;
 pub mod session;
 pub mod settings;
 mod sight;
+pub mod timestamp;
 pub mod tools;
 pub mod tree;
 

@@ -13,6 +13,7 @@ pub mod health;
 pub mod input_method;
 pub mod private;
 mod process;
+pub mod video;
 pub mod x11;
 
 use std::path::PathBuf;

@@ -14,6 +14,7 @@ use deskhand_core::{Engine, Host, SessionId};
 use deskhand_linux::consent::Records;
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
 use deskhand_linux::private::{PrivateOptions, PrivateSource};
+use deskhand_linux::video::Ffmpeg;
 use deskhand_linux::x11::claim::ClaimedSource;
 #[cfg(feature = "host-consent")]
 use deskhand_service::consent::{HostConsent, HostRule, HostToken};
@@ -66,8 +67,13 @@ impl Wiring {
         let health = Arc::clone(&desktop.health);
         let clipboard = Arc::clone(&desktop.clipboard);
         let session_idle = seconds("DESKHAND_SESSION_IDLE_TTL_SECS")?;
+        let recording_idle = seconds("DESKHAND_RECORDING_IDLE_TTL_SECS")?;
+        let video = Ffmpeg::in_path(std::env::var_os("PATH").as_deref());
         let host = Host {
             settings_file: settings_file(),
+            build: owner.map(|owner| owner.build.digest.clone()),
+            recording_idle,
+            video: Arc::new(video),
             version: VERSION.to_owned(),
             session_idle,
             limits,

@@ -15,6 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::progress::{Part, ProgressSink, Reporter};
 use crate::queue::{StepKind, Ticket};
+use crate::recording::Turn;
 use crate::session::{Session, Sessions};
 use crate::settings::{GlobalSettings, Settings};
 
@@ -37,6 +38,8 @@ pub struct Context {
     /// `None` before the call runs.
     tracked: Option<Tracked>,
     leave: Arc<Leave>,
+    /// `None`: nobody records the call.
+    turn: Option<Arc<Turn>>,
 }
 
 /// Whether a call is in a step that acts, and so holds the queue.
@@ -87,7 +90,28 @@ impl Context {
             progress: progress.map(Reporter::new),
             tracked: None,
             leave,
+            turn: None,
         }
+    }
+
+    /// The same, as a turn of recordings.
+    pub(super) fn recorded(self, turn: Option<Arc<Turn>>) -> Self {
+        Self { turn, ..self }
+    }
+
+    /// What is noted of the call for a recording of it; `None`: nobody records it.
+    pub(crate) fn turn(&self) -> Option<&Arc<Turn>> {
+        self.turn.as_ref()
+    }
+
+    /// The engine's parts; for the tools that record.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The caller's session, to be kept.
+    pub(crate) fn own_session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     pub(super) fn track(&mut self, tracked: Tracked) {
@@ -193,6 +217,9 @@ impl Context {
         self.leave.require_step(kind).await?;
         self.begun.store(true, Ordering::Relaxed);
         let _acting = (kind == StepKind::Act).then(|| self.acting.begin());
+        if let (StepKind::Act, Some(turn)) = (kind, &self.turn) {
+            turn.before(self.desktop(), &self.leave).await;
+        }
         let (result, overlapped) = permit.run(step).await;
         self.overlapped.fetch_or(overlapped, Ordering::Relaxed);
         result
@@ -289,7 +316,11 @@ impl Context {
     /// `unknown_window`, and those of the port.
     pub async fn window(&self, id: WindowId) -> Result<Window> {
         let windows = self.desktop().windows.list().await?;
-        self.window_among(&windows, id).cloned()
+        let window = self.window_among(&windows, id)?;
+        if let Some(turn) = &self.turn {
+            turn.at_window(window);
+        }
+        Ok(window.clone())
     }
 
     /// The window called `id`, one of `windows`.

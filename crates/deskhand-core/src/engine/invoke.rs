@@ -94,6 +94,15 @@ impl Admitted {
     }
 
     async fn supervise(self, abandoned: CancellationToken) -> Outcome {
+        let Some(turn) = self.context.turn().cloned() else { return self.handle(abandoned).await };
+        let (desktop, leave) = (self.shared.desktop.clone(), Arc::clone(&self.leave));
+        let session = Arc::clone(&self.session);
+        let outcome = self.handle(abandoned).await;
+        turn.conclude(&outcome, &desktop, leave, session);
+        outcome
+    }
+
+    async fn handle(self, abandoned: CancellationToken) -> Outcome {
         let Self { shared, tool, prepared, mut context, session, cancel, timeout, stop, entry, asked, leave } =
             self;
         // Taken before the look, so that the end of the session waits for it or is seen here.

@@ -1,7 +1,7 @@
 //! The engine: the one way in which a call reaches the desktop.
 //!
 //! Everything that must hold for every call is here: arguments, consent, session, the place in the queue, deadline and
-//! cancellation, and that a panicking handler costs one call. (Recording will stand here too.)
+//! cancellation, recording, and that a panicking handler costs one call.
 
 mod context;
 mod input;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,8 +33,10 @@ use crate::driver::{Driver, Profile, ToolListing};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::limits::Limits;
-use crate::queue::DesktopQueue;
-use crate::session::{IDLE_END, Lease, SessionInfo, Sessions};
+use crate::queue::{DesktopQueue, StepKind};
+use crate::recording::trajectory::Reason;
+use crate::recording::{Recordings, Turn};
+use crate::session::{IDLE_END, Lease, Session, SessionInfo, Sessions};
 use crate::settings::{GlobalSettings, Settings};
 use crate::tools;
 use invoke::Admitted;
@@ -54,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) settings: GlobalSettings,
     pub(crate) activity: Arc<Activity>,
     pub(crate) gate: Arc<Gate>,
+    /// The operator's.
+    pub(crate) recordings: Recordings,
     /// Cancelled when the engine has failed.
     pub(crate) failed: CancellationToken,
     /// Cancelled when the desktop is gone.
@@ -84,6 +89,7 @@ impl Engine {
             settings,
             activity: Arc::default(),
             gate: Arc::new(gate),
+            recordings: Recordings::default(),
             failed: CancellationToken::new(),
             desktop_lost: CancellationToken::new(),
         });
@@ -110,9 +116,14 @@ impl Engine {
         self.shared.sessions.end(id).await
     }
 
-    /// Ends all sessions, each as [`Driver::end_session`] does, side by side.
+    /// Ends all sessions, each as [`Driver::end_session`] does, side by side, and the operator's recordings with them.
     pub async fn end_sessions(&self) {
-        self.shared.sessions.end_all().await;
+        tokio::join!(self.shared.sessions.end_all(), self.shared.recordings.stop(Reason::DriverEnd));
+    }
+
+    /// How many recordings of the operator's run; tells when that changes.
+    pub fn recordings(&self) -> watch::Receiver<usize> {
+        self.shared.recordings.running()
     }
 
     /// How many named sessions there are, those included that are being cleaned up; tells when that changes.
@@ -161,10 +172,13 @@ impl Engine {
         let mut arguments = call.arguments;
         arguments.retain(|key, _| !key.starts_with('_'));
         let names = arguments.keys().cloned().collect();
+        // A copy is only kept where somebody may record it.
+        let recorded = (tool.spec.queue == Some(StepKind::Act)).then(|| arguments.clone());
         let prepared = tool.prepare(arguments)?;
         let leave = Arc::new(Leave::new(&self.shared.gate, &tool.spec));
         let asked = invoke::ask(&leave)?;
         let session = self.shared.sessions.of_call(call.session.as_ref(), call.lease.as_ref())?;
+        let turn = recorded.and_then(|arguments| self.turn(tool.spec.name, arguments, &session));
         let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let settings = Settings::effective(&[&self.shared.settings.overrides(), &session.overrides()]);
         let ticket = tool.spec.queue.map(|kind| self.shared.queue.ticket(&session.lane, kind));
@@ -178,10 +192,25 @@ impl Engine {
             stop.clone(),
             ticket,
             call.progress,
-        );
+        )
+        .recorded(turn);
         let shared = Arc::clone(&self.shared);
         let (tool, cancel) = (tool.spec.name, call.cancel);
         Ok(Admitted { shared, tool, prepared, context, session, cancel, timeout, stop, entry, asked, leave })
+    }
+}
+
+impl Engine {
+    /// A call of `session` as it is recorded, if it is.
+    fn turn(
+        &self,
+        tool: &'static str,
+        arguments: Map<String, Value>,
+        session: &Session,
+    ) -> Option<Arc<Turn>> {
+        let mut recordings = session.recordings.join();
+        recordings.extend(self.shared.recordings.join());
+        (!recordings.is_empty()).then(|| Arc::new(Turn::new(tool, arguments, session.title(), recordings)))
     }
 }
 

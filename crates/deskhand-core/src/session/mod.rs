@@ -25,6 +25,7 @@ use crate::call::SessionId;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::queue::StepKind;
+use crate::recording::Recordings;
 use calls::{CallLog, millis};
 
 /// The right to a leased session. Whoever serves the connection that the session lives by keeps it and puts it into that
@@ -55,6 +56,8 @@ pub struct Session {
     pub calls: TaskTracker,
     /// Whether it is that of one call that named none, which reads and writes the global settings.
     pub anonymous: bool,
+    /// What it records.
+    pub(crate) recordings: Recordings,
     /// Cancelled when its end is complete.
     cleaned: CancellationToken,
     started: Instant,
@@ -105,6 +108,7 @@ impl Session {
             ended: CancellationToken::new(),
             calls: TaskTracker::new(),
             anonymous,
+            recordings: Recordings::default(),
             cleaned: CancellationToken::new(),
             started: Instant::now(),
             limits,
@@ -139,6 +143,12 @@ impl Session {
         }
     }
 
+    /// What people call it: its label, or else its id.
+    pub fn title(&self) -> Option<String> {
+        let label = self.with_about(|about| about.label.clone());
+        label.or_else(|| (!self.anonymous).then(|| self.lane.to_string()))
+    }
+
     /// What became of its last calls, the newest last.
     pub fn last_calls(&self) -> Vec<PastCall> {
         self.log.past()
@@ -154,7 +164,7 @@ impl Session {
     }
 
     /// When it will have been idle for `time`, at the earliest: a call that is under way may end now.
-    fn idle_end(&self, time: Duration) -> Instant {
+    pub(crate) fn idle_end(&self, time: Duration) -> Instant {
         self.log.idle_since().unwrap_or_else(Instant::now) + time
     }
 

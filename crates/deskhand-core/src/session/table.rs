@@ -13,6 +13,7 @@ use super::{Lease, Session, SessionInfo};
 use crate::call::SessionId;
 use crate::error::{Code, Error, Result};
 use crate::limits::{self, Limits};
+use crate::recording::trajectory::Reason;
 
 /// How long a session without a lease may do nothing. Long enough for a person between two commands.
 pub const IDLE_END: Duration = Duration::from_secs(300);
@@ -21,6 +22,8 @@ pub const MAX_ENDED: usize = 1024;
 /// How long the end of a session waits for its calls. Each answers within its own grace time after it was cancelled; one
 /// that does not is left to itself.
 const CALLS_END: Duration = Duration::from_millis(2500);
+/// How long the end of a session waits for its recordings: an encoder that hangs has been given up by then.
+const RECORDINGS_END: Duration = Duration::from_secs(15);
 /// Characters kept of a label.
 const MAX_LABEL: usize = 80;
 
@@ -162,6 +165,12 @@ impl Sessions {
         self.inner.lock().live.get(id).cloned()
     }
 
+    /// Those that live, and those that are being cleaned up.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        let table = self.inner.lock();
+        table.live.values().chain(table.ending.values()).cloned().collect()
+    }
+
     /// What can be said about the named sessions, in the order of their ids.
     pub fn list(&self) -> Vec<SessionInfo> {
         let mut sessions: Vec<_> = self.inner.lock().live.values().cloned().collect();
@@ -172,6 +181,14 @@ impl Sessions {
     /// How many named sessions there are, those included that are being cleaned up.
     pub fn named(&self) -> watch::Receiver<usize> {
         self.inner.named.subscribe()
+    }
+
+    /// When all of them, and calls that name none, will have been idle for `time`, at the earliest.
+    pub(crate) fn idle_end(&self, time: Duration) -> Instant {
+        let anonymous = self.inner.anonymous.idle_since().unwrap_or_else(Instant::now) + time;
+        let table = self.inner.lock();
+        let sessions = table.live.values().map(|session| session.idle_end(time));
+        sessions.fold(anonymous, Instant::max)
     }
 
     /// Drops what all sessions own.
@@ -254,6 +271,9 @@ async fn clean_up(inner: Arc<Inner>, id: SessionId, session: Arc<Session>) {
     session.calls.close();
     if tokio::time::timeout(CALLS_END, session.calls.wait()).await.is_err() {
         tracing::error!(session = %id, calls = session.calls.len(), "calls of an ended session go on");
+    }
+    if tokio::time::timeout(RECORDINGS_END, session.recordings.stop(Reason::SessionEnd)).await.is_err() {
+        tracing::error!(session = %id, "recordings of an ended session are still being written");
     }
     session.clear();
     {

@@ -20,6 +20,7 @@ mod menu;
 mod pointing;
 mod press;
 mod reading;
+mod recording;
 mod region;
 mod schema;
 mod screenshot;
@@ -218,6 +219,10 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<menu::InvokeMenu>(),
     define::<clipboard::ClipboardRead>(),
     define::<clipboard::ClipboardWrite>(),
+    define::<recording::StartRecording>(),
+    define::<recording::StopRecording>(),
+    define::<recording::GetRecordingState>(),
+    define::<recording::InstallFfmpeg>(),
     define::<config::GetConfig>(),
     define::<config::SetConfig>(),
     define::<sessions::GetSession>(),

@@ -39,6 +39,9 @@ pub(super) async fn point_at(context: &Context, element: &Element) -> Result<Poi
         context.desktop().pointer.move_to(at).await?;
         let now = element.press_point(&element.details(context, 0, false).await?)?;
         if now == at {
+            if let Some(turn) = context.turn() {
+                turn.at_point(at);
+            }
             return Ok(at);
         }
         at = now;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::reading::Family;
+use super::type_text::Focus;
 use super::{Spec, Surface, Tool, click};
 use crate::desktop::{Chord, PortError, TreeNote, TreeRequest, Window, WindowId};
 use crate::effect::{Effect, EffectReport, Expectation, Observer, Route, Target};
@@ -80,6 +81,13 @@ async fn deliver(press: &Press, context: &Context) -> Result<(Observer, Option<W
         }
         None => context.desktop().windows.list().await?.into_iter().find(|window| window.focused),
     };
+    if let (Some(turn), Some(window)) = (context.turn(), &window) {
+        // Whether the key may be written down depends on what it goes to.
+        match Focus::of(context, window).await {
+            Ok(focus) if !focus.silent => turn.types_into(focus.holder.as_ref()),
+            _ => {}
+        }
+    }
     let snapshot = window.as_ref().and_then(|window| context.session().newest_snapshot(window.id).ok());
     let owner =
         snapshot.as_ref().and_then(|snapshot| snapshot.nodes.first()).map(|node| node.id.owner.clone());

@@ -327,6 +327,9 @@ pub(crate) async fn element(context: &Context, aim: &Aim) -> Result<Element> {
         return Err(Error::new(Code::StaleSnapshot, message));
     }
     let acting = Some(Arc::new(context.activity().acting(&node.id.owner)));
+    if let Some(turn) = context.turn() {
+        turn.at_element(&snapshot, place);
+    }
     Ok(Element { snapshot, place, window, node, acting })
 }
 
@@ -414,7 +417,13 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
         Element { snapshot: Arc::clone(&snapshot), place, window, node, acting }
     };
     match found.as_slice() {
-        [only] => Ok(element(*only)),
+        [only] => {
+            if let Some(turn) = context.turn() {
+                turn.at_window(&snapshot.window);
+                turn.at_element(&snapshot, *only);
+            }
+            Ok(element(*only))
+        }
         [] if elements == 0 => {
             let why = notes.iter().find_map(|note| match note {
                 TreeNote::NoTree(why) | TreeNote::Other(why) => Some(why.clone()),
@@ -532,6 +541,10 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
         return Err(Error::argument("x", message));
     }
     let in_front = window.as_ref().is_some_and(|window| is_in_front(&windows, window));
+    if let Some(turn) = context.turn() {
+        window.iter().for_each(|window| turn.at_window(window));
+        turn.at_point(at);
+    }
     Ok(Place { window, at, in_popup, in_front })
 }
 

@@ -324,7 +324,7 @@ fn times_are_written_as_the_standard_has_them() {
         (4_107_542_400, "2100-03-01T00:00:00Z"),
         (1_796_083_199, "2026-11-30T23:59:59Z"),
     ] {
-        assert_eq!(refusal::timestamp(seconds), expected);
+        assert_eq!(deskhand_core::timestamp::rfc3339_seconds(seconds), expected);
     }
 }
 

@@ -76,21 +76,29 @@ impl Life {
         self.state.send_if_modified(|state| !std::mem::replace(&mut state.used, true));
     }
 
-    /// Resolves when nobody keeps a managed service alive. `sessions`: how many live that need no connection.
-    pub(super) async fn over(&self, mut sessions: watch::Receiver<usize>) {
+    /// Resolves when nobody keeps a managed service alive. `sessions`: how many live that need no connection; `recordings`:
+    /// how many recordings run that belong to none.
+    pub(super) async fn over(
+        &self,
+        mut sessions: watch::Receiver<usize>,
+        mut recordings: watch::Receiver<usize>,
+    ) {
         let mut state = self.state.subscribe();
         let first = self.began + FIRST_CLIENT;
         loop {
             let now = *state.borrow_and_update();
-            let kept = *sessions.borrow_and_update();
+            let kept = *sessions.borrow_and_update() + *recordings.borrow_and_update();
             let idle = now.lifetime == Lifetime::Managed && now.connections == 0 && kept == 0;
             if idle && (now.used || Instant::now() >= first) {
                 return;
             }
             tokio::select! {
-                // Neither sender goes before the service does.
+                // No sender goes before the service does.
                 _ = state.changed() => {}
                 changed = sessions.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+                changed = recordings.changed() => if changed.is_err() {
                     return std::future::pending().await;
                 },
                 () = tokio::time::sleep_until(first), if idle => {}
@@ -117,16 +125,19 @@ mod tests {
 
     use super::*;
 
-    fn life(lifetime: Lifetime) -> (Arc<Life>, watch::Sender<usize>) {
-        (Arc::new(Life::new(lifetime)), watch::Sender::new(0))
+    type Kept = watch::Sender<usize>;
+
+    fn life(lifetime: Lifetime) -> (Arc<Life>, Kept, Kept) {
+        (Arc::new(Life::new(lifetime)), Kept::new(0), Kept::new(0))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_managed_service_waits_for_its_first_client_and_then_for_the_last() {
-        let (life, sessions) = life(Lifetime::Managed);
+        let (life, sessions, recordings) = life(Lifetime::Managed);
         let over = tokio::spawn({
-            let (life, sessions) = (Arc::clone(&life), sessions.subscribe());
-            async move { life.over(sessions).await }
+            let (life, sessions, recordings) =
+                (Arc::clone(&life), sessions.subscribe(), recordings.subscribe());
+            async move { life.over(sessions, recordings).await }
         });
         tokio::time::sleep(FIRST_CLIENT / 2).await;
         drop(life.connected()); // a starter that only looked
@@ -142,23 +153,27 @@ mod tests {
         drop(second);
         tokio::time::sleep(FIRST_CLIENT).await;
         assert!(!over.is_finished(), "a named session waits for its idle end");
+        recordings.send_replace(1);
         sessions.send_replace(0);
+        tokio::time::sleep(FIRST_CLIENT).await;
+        assert!(!over.is_finished(), "a recording of the operator's goes on");
+        recordings.send_replace(0);
         over.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_nobody_comes_to_ends() {
-        let (life, sessions) = life(Lifetime::Managed);
+        let (life, sessions, recordings) = life(Lifetime::Managed);
         let start = Instant::now();
-        life.over(sessions.subscribe()).await;
+        life.over(sessions.subscribe(), recordings.subscribe()).await;
         assert_eq!(start.elapsed().as_secs(), FIRST_CLIENT.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_persistent_one_stays() {
-        let (life, sessions) = life(Lifetime::Managed);
+        let (life, sessions, recordings) = life(Lifetime::Managed);
         drop(life.connected());
         assert!(life.make_persistent() && !life.make_persistent());
-        assert!(life.over(sessions.subscribe()).now_or_never().is_none());
+        assert!(life.over(sessions.subscribe(), recordings.subscribe()).now_or_never().is_none());
     }
 }

@@ -25,7 +25,7 @@ use life::Life;
 const LONG_LINES: usize = 4;
 
 /// How long the sessions may take to end when the service does: a call that was asked to stop has 2 s.
-const END_SESSIONS: Duration = Duration::from_secs(5);
+const END_SESSIONS: Duration = Duration::from_secs(9);
 
 /// How long the last answers may take to be written.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -110,7 +110,7 @@ pub async fn serve(
         () = failed.cancelled() => Ended::Failed,
         () = service.stopping.cancelled() => Ended::Stopped,
         () = lost.cancelled() => Ended::DesktopLost,
-        () = service.life.over(service.engine.named_sessions()) => Ended::Unused,
+        () = service.life.over(service.engine.named_sessions(), service.engine.recordings()) => Ended::Unused,
         never = accept(&listener, &service, &connections) => match never {},
         never = tell_lifetime(&service.life, &mut elected) => match never {},
     };

@@ -12,19 +12,19 @@ use crate::tree::Snapshot;
 
 /// What a window's tree tells of the focus.
 #[derive(Default)]
-pub(super) struct Focus {
+pub(in crate::tools) struct Focus {
     /// The innermost element that has it: some toolkits mark the containers as well.
-    pub(super) holder: Option<Node>,
+    pub(in crate::tools) holder: Option<Node>,
     /// The innermost that has it and a text.
     pub(super) element: Option<Element>,
     /// Its application does not answer.
-    pub(super) silent: bool,
+    pub(in crate::tools) silent: bool,
     /// There is a tree.
     told: bool,
 }
 
 impl Focus {
-    pub(super) async fn of(context: &Context, window: &Window) -> Result<Self> {
+    pub(in crate::tools) async fn of(context: &Context, window: &Window) -> Result<Self> {
         let request = TreeRequest { max_nodes: 20_000, budget: Duration::from_secs(2), text_limit: 0 };
         let tree = match context.desktop().accessibility.tree(window, &request, context.stop()).await {
             Ok(tree) => tree,

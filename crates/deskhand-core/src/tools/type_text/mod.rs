@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use self::field::Content;
 pub(crate) use self::field::differing;
-use self::focus::Focus;
+pub(super) use self::focus::Focus;
 use self::judge::Typed;
 use super::click::{focus_element, focus_window, name_of};
 use super::target::{self, Aim, Element, QueryArgument};
@@ -212,6 +212,10 @@ async fn into_focus(context: &Context, arguments: &Arguments) -> Result<Written>
     } else {
         Focus::soon_of(context, &window).await?
     };
+    // Of an application that does not answer nobody knows what has the focus.
+    if let (Some(turn), false) = (context.turn(), silent) {
+        turn.types_into(element.as_ref().map(|element| &element.node));
+    }
     keyboard(context, arguments, window, element, silent).await
 }
 

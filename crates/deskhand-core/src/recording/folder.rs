@@ -1,0 +1,169 @@
+//! The folder of a recording: whether it may be used, and files that appear whole.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Component, Path, PathBuf};
+
+use super::trajectory::{self, TRAJECTORY, Trajectory};
+use crate::error::{Code, Error, Result};
+
+/// Ends the name of what is being written.
+const UNFINISHED: &str = ".part";
+
+/// A folder that nobody else records into.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    /// What is there already, if it is added to.
+    pub(super) earlier: Option<Trajectory>,
+    /// The number of the next turn.
+    pub(super) next_turn: u32,
+    /// Holds the lock, which the kernel drops with the last process that has it.
+    _lock: File,
+}
+
+/// Checks what can be checked of a path without looking.
+///
+/// # Errors
+/// `invalid_argument`.
+pub(super) fn check(path: &Path) -> Result<()> {
+    let refuse = |why: &str| Err(Error::argument("output_dir", why));
+    if !path.is_absolute() {
+        return refuse("expected an absolute path");
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return refuse("has `..` in it; write the path out");
+    }
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return refuse("has a zero byte in it");
+    }
+    Ok(())
+}
+
+impl Folder {
+    /// Makes the folder, for this user alone, or takes one that is empty or holds a trajectory.
+    ///
+    /// # Errors
+    /// `file_error` with the reason; nothing is overwritten.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let refuse = |why: &dyn std::fmt::Display| {
+            Error::new(Code::FileError, format!("{}: {why}; nothing was recorded", path.display()))
+        };
+        let made = match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => return Err(refuse(&"it is a link; name what it leads to")),
+            Ok(found) if !found.is_dir() => return Err(refuse(&"it exists and is no folder")),
+            Ok(_) => false,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                make(path).map_err(|error| refuse(&error))?;
+                true
+            }
+            Err(error) => return Err(refuse(&error)),
+        };
+        let lock = File::open(path).map_err(|error| refuse(&error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(refuse(&"something records into it already")),
+            Err(TryLockError::Error(error)) => return Err(refuse(&error)),
+        }
+        let mut folder = Self { path: path.to_owned(), earlier: None, next_turn: 1, _lock: lock };
+        if !made && !is_empty(path).map_err(|error| refuse(&error))? {
+            if !path.join(TRAJECTORY).is_file() {
+                return Err(refuse(&"it exists and is not empty; name a new folder"));
+            }
+            let earlier = Trajectory::read(path).map_err(|error| refuse(&error.message))?;
+            folder.next_turn = turns(path)?.into_iter().max().map_or(1, |last| last + 1);
+            folder.earlier = Some(earlier);
+        }
+        // Whether anything can be written is known before a recording is said to have begun.
+        let probe = path.join(format!(".probe{UNFINISHED}"));
+        write_new(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| refuse(&error))?;
+        Ok(folder)
+    }
+
+    /// Removes what was made of a recording that did not begin.
+    pub(super) fn abandon(self) {
+        if self.earlier.is_none() {
+            // One that is not empty was somebody's before, and stays.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+
+    /// Replaces `trajectory.json`: a reader sees the old one or the new one.
+    pub(super) fn write_trajectory(&self, trajectory: &Trajectory) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(trajectory)?;
+        let unfinished = self.path.join(format!(".{TRAJECTORY}{UNFINISHED}"));
+        remove_if_there(&unfinished)?;
+        write_new(&unfinished, &text)?;
+        fs::rename(&unfinished, self.path.join(TRAJECTORY))
+    }
+
+    /// Writes the folder of a turn: whole, or not at all. Its size in bytes.
+    pub(super) fn write_turn(&self, turn: u32, files: &[(&str, &[u8])]) -> io::Result<u64> {
+        let name = trajectory::turn_folder(turn);
+        let unfinished = self.path.join(format!(".{name}{UNFINISHED}"));
+        // Left by a driver that was killed.
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished)?;
+        }
+        let written = private_folder(&unfinished, false).and_then(|()| {
+            files.iter().try_for_each(|(name, bytes)| write_new(&unfinished.join(name), bytes))?;
+            fs::rename(&unfinished, self.path.join(name))
+        });
+        if let Err(error) = written {
+            // What is left of it is no turn, and on a full disk takes room.
+            let _ = fs::remove_dir_all(&unfinished);
+            return Err(error);
+        }
+        Ok(files.iter().map(|(_, bytes)| bytes.len() as u64).sum())
+    }
+
+    /// The name of a file that is not there yet: `video.mp4`, `video-2.mp4` and so on.
+    pub(super) fn free_name(&self, stem: &str, extension: &str) -> String {
+        let names = (1u32..).map(|number| match number {
+            1 => format!("{stem}.{extension}"),
+            _ => format!("{stem}-{number}.{extension}"),
+        });
+        names.into_iter().find(|name| !self.path.join(name).exists()).unwrap_or_default()
+    }
+}
+
+/// The numbers of the turns in a folder.
+pub(super) fn turns(path: &Path) -> Result<Vec<u32>> {
+    let read = fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>());
+    let names = read.map_err(|error| Error::new(Code::FileError, format!("{}: {error}", path.display())))?;
+    Ok(names.iter().filter_map(|name| trajectory::turn_number(name.to_str()?)).collect())
+}
+
+fn is_empty(path: &Path) -> io::Result<bool> {
+    Ok(fs::read_dir(path)?.next().is_none())
+}
+
+/// Makes a folder and what is missing above it.
+fn make(path: &Path) -> io::Result<()> {
+    private_folder(path, true)
+}
+
+fn private_folder(path: &Path, recursive: bool) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(recursive);
+    // What is on the screen is nobody else's business.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(bytes)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! What a recording must not hold: text that goes into password fields.
+
+use serde_json::{Map, Value};
+
+use super::trajectory::Failure;
+use crate::desktop::Node;
+
+/// Whether what a call types may be written down. Only what is known to go elsewhere than into a password field is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    /// Nothing is known of where it goes.
+    #[default]
+    Unknown,
+    /// It goes where everybody can read it.
+    Plain,
+    /// It goes into a password field.
+    Secret,
+}
+
+impl Secrecy {
+    /// It goes into this element, among others.
+    pub(super) fn note(&mut self, node: &Node) {
+        if node.role == "password text" {
+            *self = Self::Secret;
+        } else {
+            self.note_plain();
+        }
+    }
+
+    /// It goes into something that is no password field as far as anybody can tell.
+    pub(super) fn note_plain(&mut self) {
+        if *self == Self::Unknown {
+            *self = Self::Plain;
+        }
+    }
+}
+
+/// The arguments that carry text, by tool.
+const TEXTS: &[(&str, &str)] = &[
+    ("type_text", "text"),
+    ("type_text_chars", "text"),
+    ("set_value", "value"),
+    ("press_key", "key"),
+    ("hotkey", "keys"),
+];
+
+/// What password fields show in place of each character.
+const MASKS: &[char] = &['*', '•', '●', '∙', '⬤', '◦', '·'];
+
+/// Takes out of a call what must not be written down, and out of its answer what repeats it. Names of what was taken.
+pub(super) fn withhold(
+    tool: &str,
+    arguments: &mut Map<String, Value>,
+    secrecy: Secrecy,
+    result: &mut Option<Value>,
+    error: &mut Option<Failure>,
+) -> Vec<String> {
+    let Some((_, name)) = TEXTS.iter().find(|(of, _)| *of == tool) else { return Vec::new() };
+    let Some(text) = arguments.get(*name) else { return Vec::new() };
+    let is_key = matches!(*name, "key" | "keys");
+    let is_secret = match secrecy {
+        Secrecy::Secret | Secrecy::Unknown => true,
+        // GTK 4 calls its password fields plain ones, and hides what they hold all the same.
+        Secrecy::Plain => result.as_ref().is_some_and(|result| is_masked(&result["after"], text)),
+    };
+    if !is_secret || (is_key && !writes(text)) {
+        return Vec::new();
+    }
+    let secrets = words(text);
+    arguments.remove(*name);
+    for secret in &secrets {
+        if let Some(result) = result {
+            scrub(result, secret);
+        }
+        if let Some(error) = error {
+            error.message = error.message.replace(secret.as_str(), WITHHELD);
+        }
+    }
+    vec![(*name).to_owned()]
+}
+
+/// Stands where a secret was.
+const WITHHELD: &str = "(withheld)";
+
+/// Whether a key, or keys pressed together, write a character.
+fn writes(keys: &Value) -> bool {
+    let key = match keys {
+        Value::String(key) => key.clone(),
+        Value::Array(keys) => keys.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("+"),
+        _ => return false,
+    };
+    let mut parts: Vec<&str> = key.split('+').filter(|part| !part.is_empty()).collect();
+    let last = parts.pop();
+    let commands = ["ctrl", "control", "alt", "super", "meta", "win", "cmd"];
+    let is_command = parts.iter().any(|part| commands.contains(&part.to_ascii_lowercase().as_str()));
+    // Names of keys that write nothing are words of several letters; those of characters are taken for such.
+    let silent = [
+        "return",
+        "enter",
+        "tab",
+        "escape",
+        "esc",
+        "backspace",
+        "delete",
+        "home",
+        "end",
+        "left",
+        "right",
+        "up",
+        "down",
+        "page_up",
+        "page_down",
+        "pageup",
+        "pagedown",
+        "insert",
+        "menu",
+    ];
+    let is_silent = last.is_some_and(|key| {
+        let key = key.to_ascii_lowercase();
+        silent.contains(&key.as_str())
+            || (key.len() > 1 && key.starts_with('f') && key[1..].bytes().all(|b| b.is_ascii_digit()))
+    });
+    !is_command && !is_silent
+}
+
+/// The texts in a value that are long enough to be found again.
+fn words(text: &Value) -> Vec<String> {
+    match text {
+        Value::String(text) if text.chars().count() > 1 => vec![text.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a field that was given `text` shows nothing but masks.
+fn is_masked(shown: &Value, text: &Value) -> bool {
+    let Some(text) = text.as_str() else { return false };
+    let shown = match shown {
+        Value::String(shown) => shown.clone(),
+        Value::Object(fields) => fields
+            .values()
+            .filter_map(Value::as_str)
+            .find(|shown| !shown.is_empty())
+            .unwrap_or_default()
+            .to_owned(),
+        _ => return false,
+    };
+    let masked = |text: &str| !text.is_empty() && text.chars().all(|c| MASKS.contains(&c));
+    masked(&shown) && !masked(text)
+}
+
+/// Replaces a secret wherever it stands.
+fn scrub(value: &mut Value, secret: &str) {
+    match value {
+        Value::String(text) if text.contains(secret) => *text = text.replace(secret, WITHHELD),
+        Value::Array(values) => values.iter_mut().for_each(|value| scrub(value, secret)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| scrub(value, secret)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kept(tool: &str, arguments: Value, secrecy: Secrecy, result: Value) -> (Value, Value) {
+        let Value::Object(mut arguments) = arguments else { panic!("an object") };
+        let mut result = Some(result);
+        withhold(tool, &mut arguments, secrecy, &mut result, &mut None);
+        (Value::Object(arguments), result.unwrap())
+    }
+
+    #[test]
+    fn only_text_that_is_known_to_be_readable_is_kept() {
+        let call = || json!({"text": "hunter2", "window_id": 7});
+        let without = json!({"window_id": 7});
+        assert_eq!(kept("type_text", call(), Secrecy::Plain, json!({})).0, call());
+        assert_eq!(kept("type_text", call(), Secrecy::Unknown, json!({})).0, without);
+        let (arguments, result) =
+            kept("type_text", call(), Secrecy::Secret, json!({"seen": ["it is hunter2 now"]}));
+        assert_eq!(arguments, without);
+        assert_eq!(result, json!({"seen": ["it is (withheld) now"]}));
+        assert_eq!(kept("type_text", call(), Secrecy::Plain, json!({"after": "●●●●●●●"})).0, without);
+    }
+
+    #[test]
+    fn of_keys_only_those_that_write_are_left_out() {
+        let kept = |key: Value| kept("press_key", json!({"key": key}), Secrecy::Secret, json!({})).0;
+        for writes in ["a", "shift+A", "é", "space", "numbersign"] {
+            assert_eq!(kept(json!(writes)), json!({}), "{writes}");
+        }
+        for silent in ["Return", "ctrl+a", "F5", "Page_Down", "alt+F4", "shift+Tab"] {
+            assert_eq!(kept(json!(silent)), json!({"key": silent}), "{silent}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Moments as records spell them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A moment as RFC 3339 has it, in UTC, to the millisecond.
+pub fn rfc3339(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let whole = rfc3339_seconds(since.as_secs());
+    format!("{}.{:03}Z", whole.trim_end_matches('Z'), since.subsec_millis())
+}
+
+/// Seconds since 1970 as RFC 3339 has them, in UTC. The days are counted in years that begin with March, so that the leap
+/// day is the last of its year (<https://howardhinnant.github.io/date_algorithms.html>).
+pub fn rfc3339_seconds(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let days = days + 719_468; // from the 1st of March of the year 0
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_moment_has_milliseconds() {
+        let at = UNIX_EPOCH + Duration::from_millis(951_782_400_007);
+        assert_eq!(rfc3339(at), "2000-02-29T00:00:00.007Z");
+    }
+}
