@@ -1,6 +1,6 @@
 //! Moments as records spell them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A moment as RFC 3339 has it, in UTC, to the millisecond.
 pub fn rfc3339(at: SystemTime) -> String {
@@ -25,15 +25,43 @@ pub fn rfc3339_seconds(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The time since 1970 of a moment that [`rfc3339`] has written.
+pub(crate) fn parse(text: &str) -> Option<Duration> {
+    let text = text.strip_suffix('Z')?;
+    let (date, time) = text.split_once('T')?;
+    let numbers = |text: &str, separator: char| -> Option<[u64; 3]> {
+        let mut parts = text.split(separator).map(|part| part.parse::<u64>().ok());
+        let three = [parts.next()??, parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(three)
+    };
+    let [year, month, day] = numbers(date, '-')?;
+    let (clock, millis) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = numbers(clock, ':')?;
+    if !(1970..10_000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years that begin with March, as above.
+    let (year, shifted) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some(Duration::from_secs(seconds) + Duration::from_millis(millis.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn a_moment_has_milliseconds() {
         let at = UNIX_EPOCH + Duration::from_millis(951_782_400_007);
         assert_eq!(rfc3339(at), "2000-02-29T00:00:00.007Z");
+        for millis in [0, 951_782_400_007, 951_868_799_999, 1_796_000_000_123] {
+            let since = Duration::from_millis(millis);
+            assert_eq!(parse(&rfc3339(UNIX_EPOCH + since)), Some(since));
+        }
+        assert_eq!(parse("yesterday"), None);
     }
 }

@@ -3,12 +3,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::invoke::Tracked;
+use super::{Engine, Shared};
 use crate::activity::Activity;
+use crate::call::{Call, Outcome};
 use crate::consent::{Grant, Leave};
 use crate::desktop::{Capture, CaptureTarget, Check, Delivered, Desktop, Stop, Window, WindowId};
 use crate::error::{Code, Error, Result};
@@ -102,6 +104,11 @@ impl Context {
     /// What is noted of the call for a recording of it; `None`: nobody records it.
     pub(crate) fn turn(&self) -> Option<&Arc<Turn>> {
         self.turn.as_ref()
+    }
+
+    /// Makes another call of the same session, which goes the whole way of every call.
+    pub(crate) fn invoke(&self, call: Call) -> BoxFuture<'static, Outcome> {
+        Engine { shared: Arc::clone(&self.shared) }.invoke_within(&self.session, call)
     }
 
     /// The engine's parts; for the tools that record.

@@ -155,13 +155,21 @@ impl Engine {
     /// Runs one call. Its place in the queue is taken before this function returns; the rest happens as the future is
     /// polled. Dropping the future cancels the call. Within a Tokio runtime.
     pub fn invoke(&self, call: Call) -> BoxFuture<'static, Outcome> {
-        match self.admit(call) {
+        match self.admit(call, None) {
             Ok(admitted) => admitted.run().boxed(),
             Err(error) => std::future::ready(Err(error)).boxed(),
         }
     }
 
-    fn admit(&self, call: Call) -> Result<Admitted> {
+    /// The same for a call that is part of another one, of that one's session.
+    pub(crate) fn invoke_within(&self, session: &Arc<Session>, call: Call) -> BoxFuture<'static, Outcome> {
+        match self.admit(call, Some(Arc::clone(session))) {
+            Ok(admitted) => admitted.run().boxed(),
+            Err(error) => std::future::ready(Err(error)).boxed(),
+        }
+    }
+
+    fn admit(&self, call: Call, within: Option<Arc<Session>>) -> Result<Admitted> {
         if self.shared.failed.is_cancelled() {
             let message = "deskhand has failed and ends; reconnect, and check what the last input did";
             return Err(Error::new(Code::ProcessFailed, message));
@@ -177,7 +185,10 @@ impl Engine {
         let prepared = tool.prepare(arguments)?;
         let leave = Arc::new(Leave::new(&self.shared.gate, &tool.spec));
         let asked = invoke::ask(&leave)?;
-        let session = self.shared.sessions.of_call(call.session.as_ref(), call.lease.as_ref())?;
+        let session = match within {
+            Some(session) => session,
+            None => self.shared.sessions.of_call(call.session.as_ref(), call.lease.as_ref())?,
+        };
         let turn = recorded.and_then(|arguments| self.turn(tool.spec.name, arguments, &session));
         let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let settings = Settings::effective(&[&self.shared.settings.overrides(), &session.overrides()]);

@@ -22,6 +22,7 @@ mod press;
 mod reading;
 mod recording;
 mod region;
+mod replay;
 mod schema;
 mod screenshot;
 mod scroll;
@@ -222,6 +223,7 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<recording::StartRecording>(),
     define::<recording::StopRecording>(),
     define::<recording::GetRecordingState>(),
+    define::<replay::ReplayTrajectory>(),
     define::<recording::InstallFfmpeg>(),
     define::<config::GetConfig>(),
     define::<config::SetConfig>(),
