@@ -68,6 +68,10 @@ pub(super) fn withhold(
     }
     let secrets = words(text);
     arguments.remove(*name);
+    // What was there before, and is there now, is the field's own.
+    if let Some(Value::Object(result)) = result {
+        result.retain(|name, _| name != "before" && name != "after");
+    }
     for secret in &secrets {
         if let Some(result) = result {
             scrub(result, secret);
