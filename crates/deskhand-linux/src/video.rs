@@ -83,7 +83,11 @@ fn command(program: &Path, file: &Path, FrameFormat { width, height, timing }: F
     let mut command = Command::new(program);
     command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y"]);
     // Nothing is to be guessed of the input.
-    command.args(["-probesize", "32", "-analyzeduration", "0", "-fflags", "nobuffer"]);
+    command.args(["-probesize", "32", "-analyzeduration", "0"]);
+    if timing == Timing::Live {
+        // It costs the first frame, which is guessed from all the same.
+        command.args(["-fflags", "nobuffer"]);
+    }
     command
         .args(["-f", "rawvideo", "-pixel_format", "rgb24", "-video_size"])
         .arg(format!("{width}x{height}"));

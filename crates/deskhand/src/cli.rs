@@ -128,6 +128,9 @@ pub(crate) enum Command {
     /// Private desktops
     #[command(subcommand)]
     Desktop(DesktopCommand),
+    /// What recordings leave behind, for people
+    #[command(subcommand)]
+    Recording(RecordingCommand),
     /// Say or change what AI agents may do on a machine that is joined to a fleet
     #[command(subcommand)]
     Consent(ConsentCommand),
@@ -298,6 +301,24 @@ pub(crate) enum DesktopCommand {
         /// The command and its arguments
         #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
         command: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordingCommand {
+    /// Make a video of a recording's pictures, with the places marked at which it acted
+    ///
+    /// Needs ffmpeg.
+    Render {
+        /// The folder of the recording
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+        /// The video to make, such as turns.mp4; it must not exist
+        #[arg(value_hint = ValueHint::FilePath)]
+        out: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

@@ -68,12 +68,11 @@ impl Wiring {
         let clipboard = Arc::clone(&desktop.clipboard);
         let session_idle = seconds("DESKHAND_SESSION_IDLE_TTL_SECS")?;
         let recording_idle = seconds("DESKHAND_RECORDING_IDLE_TTL_SECS")?;
-        let video = Ffmpeg::in_path(std::env::var_os("PATH").as_deref());
         let host = Host {
             settings_file: settings_file(),
             build: owner.map(|owner| owner.build.digest.clone()),
             recording_idle,
-            video: Arc::new(video),
+            video: Arc::new(video_encoder()),
             version: VERSION.to_owned(),
             session_idle,
             limits,
@@ -109,6 +108,11 @@ impl Wiring {
 pub(crate) fn guard() -> ExitCode {
     let environment = SessionEnvironment::from_variables(std::env::vars_os().collect());
     deskhand_linux::x11::guard::run(&environment, &mut deskhand_linux::input_method::undo)
+}
+
+/// What makes videos: the one of the search path.
+pub(crate) fn video_encoder() -> Ffmpeg {
+    Ffmpeg::in_path(std::env::var_os("PATH").as_deref())
 }
 
 /// Where consent comes from: what a person or a host has written down.

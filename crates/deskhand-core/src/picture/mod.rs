@@ -181,9 +181,10 @@ pub fn make(capture: Capture, make: &Make) -> Result<Picture> {
     Ok(Picture { image, frame, info })
 }
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+/// Why pixels cannot be made into others.
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-fn scale(pixels: &Pixels, width: u32, height: u32) -> Result<Pixels, Fault> {
+pub(crate) fn scale(pixels: &Pixels, width: u32, height: u32) -> Result<Pixels, Fault> {
     // Typed, or the code for every kind of pixel comes along: megabytes.
     type Source<'a> = resize::images::TypedImageRef<'a, resize::pixels::U8x4>;
     type Target<'a> = resize::images::TypedImage<'a, resize::pixels::U8x4>;
@@ -223,6 +224,29 @@ fn png(pixels: &Pixels) -> Result<Vec<u8>, Fault> {
         encoder.write_header()?.write_image_data(&pixels.rgba)?;
     }
     Ok(bytes)
+}
+
+/// The pixels of a PNG file that may come from anywhere.
+pub(crate) fn decode(png: &[u8]) -> Result<Pixels, Fault> {
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(png));
+    decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
+    let mut reader = decoder.read_info()?;
+    let (width, height) = (reader.info().width, reader.info().height);
+    let limit = *IMAGE_DIMENSION.end();
+    if width.max(height) > limit {
+        return Err(format!("{width}x{height} pixels are more than {limit}").into());
+    }
+    let mut bytes = vec![0; reader.output_buffer_size().ok_or("it is too large")?];
+    let frame = reader.next_frame(&mut bytes)?;
+    bytes.truncate(frame.buffer_size());
+    let rgba = match frame.color_type {
+        png::ColorType::Rgba => bytes,
+        png::ColorType::GrayscaleAlpha => {
+            bytes.as_chunks::<2>().0.iter().flat_map(|&[grey, alpha]| [grey, grey, grey, alpha]).collect()
+        }
+        other => return Err(format!("its colours are {other:?}").into()),
+    };
+    Ok(Pixels { width, height, rgba })
 }
 
 fn jpeg(pixels: &Pixels) -> Result<Vec<u8>, Fault> {

@@ -5,6 +5,7 @@
 //! own encodes and writes them, so that neither an encoder nor a disk is ever waited for by a call.
 
 mod folder;
+pub mod render;
 pub(crate) mod replay;
 mod secrecy;
 pub mod trajectory;

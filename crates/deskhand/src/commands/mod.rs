@@ -13,6 +13,7 @@ mod host_consent;
 mod man;
 mod mcp;
 mod mcp_config;
+mod recording;
 mod serve;
 mod sessions;
 mod status;
@@ -72,6 +73,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Desktop(DesktopCommand::Run { size, keep_home, command }) => {
             desktop::run(size, keep_home, command)
         }
+        Command::Recording(command) => recording::run(command),
         Command::Consent(command) => consent::run(command),
         Command::Doctor { json } => doctor::run(json),
         Command::McpConfig { client, private } => mcp_config::run(client, private),
