@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::{broadcast, watch};
@@ -244,15 +245,40 @@ pub(crate) struct Target<'a> {
 }
 
 /// The windows as they are before an action, and what tells of their changes.
-pub(crate) struct WindowsBefore(Option<(watch::Receiver<u64>, Vec<Window>)>);
+pub(crate) struct WindowsBefore(Option<(watch::Receiver<u64>, Arc<Vec<Window>>)>);
+
+/// What tells of changes of windows from a moment on: they are looked at after it.
+pub(crate) struct Since(Option<watch::Receiver<u64>>);
+
+impl Since {
+    /// Begins now.
+    pub(crate) async fn now(context: &Context) -> Self {
+        let mut since = Self(context.desktop().windows.changes().await.ok());
+        since.again();
+        since
+    }
+
+    /// Begins again.
+    pub(crate) fn again(&mut self) {
+        if let Some(number) = &mut self.0 {
+            number.borrow_and_update();
+        }
+    }
+
+    /// With the windows as they were at some time since.
+    pub(crate) fn with(self, windows: Vec<Window>) -> WindowsBefore {
+        WindowsBefore(self.0.map(|number| (number, windows.into())))
+    }
+}
 
 impl WindowsBefore {
     /// Looks at them.
-    pub(crate) async fn look(context: &Context) -> Self {
-        let windows = &context.desktop().windows;
-        let Ok(mut number) = windows.changes().await else { return Self(None) };
-        number.borrow_and_update();
-        Self(windows.list().await.ok().map(|list| (number, list)))
+    async fn look(context: &Context) -> Self {
+        let since = Since::now(context).await;
+        match context.desktop().windows.list().await {
+            Ok(windows) => since.with(windows),
+            Err(_) => Self(None),
+        }
     }
 }
 
@@ -269,7 +295,9 @@ pub(crate) struct Observer {
     /// What was seen, and may be of an action before.
     doubtful: Option<String>,
     window: Option<Window>,
-    windows: Option<(watch::Receiver<u64>, Vec<Window>)>,
+    windows: Option<(watch::Receiver<u64>, Arc<Vec<Window>>)>,
+    /// A change that is told is not left waiting for a look at the windows.
+    prompt: bool,
     /// Of a drag: the elements whose changes count.
     dragged: Option<HashSet<ElementId>>,
     _acting: Option<Acting>,
@@ -294,6 +322,12 @@ impl Observer {
     /// own, whether or not anything takes it: so only content is evidence.
     pub(crate) fn of_drag(self, elements: HashSet<ElementId>) -> Self {
         Self { dragged: Some(elements), ..self }
+    }
+
+    /// The same for a real press. What it does in the application is told before it could have opened a window, and is all
+    /// that is needed then.
+    pub(crate) fn of_press(self) -> Self {
+        Self { prompt: true, ..self }
     }
 
     /// Begins to watch. Call it after the window was raised and before anything is delivered. What cannot be watched is
@@ -325,6 +359,7 @@ impl Observer {
             doubtful: None,
             window: target.window.cloned(),
             windows,
+            prompt: false,
             dragged: None,
             _acting: acting,
         }
@@ -341,14 +376,22 @@ impl Observer {
         // An application that tells nothing of itself is not worth waiting for: a look at its windows is all there is.
         let deadline =
             Instant::now() + if self.changes.is_some() { expectation.patience() } else { Duration::ZERO };
-        let mut windows_changed = true;
+        let mut look = self.look_at_windows(context);
         loop {
-            if std::mem::take(&mut windows_changed)
-                && let Some(found) = self.window_evidence(context).await
+            if !self.prompt
+                && let Some(look) = look.take()
+                && let Some(found) = look.await
                 && let Some(found) = self.attributed(found, false)
             {
                 return Some(found);
             }
+            let looking = look.is_some();
+            let looked = async {
+                match &mut look {
+                    Some(look) => look.await,
+                    None => std::future::pending().await,
+                }
+            };
             let changed = async {
                 match &mut self.changes {
                     Some(changes) => changes.recv().await.ok(),
@@ -375,14 +418,20 @@ impl Observer {
                     // The stream was lost or overran: nothing can be proved any more by it.
                     None => self.changes = None,
                 },
+                found = looked => {
+                    look = None;
+                    if let Some(found) = found.and_then(|found| self.attributed(found, false)) {
+                        return Some(found);
+                    }
+                }
                 alive = restacked => {
-                    windows_changed = true;
                     if !alive {
                         self.windows = None;
                     }
+                    look = self.look_at_windows(context);
                 }
                 () = context.stop().cancelled() => return None,
-                () = tokio::time::sleep_until(deadline) => return None,
+                () = tokio::time::sleep_until(deadline), if !looking => return None,
             }
         }
     }
@@ -486,28 +535,39 @@ impl Observer {
         }
     }
 
-    async fn window_evidence(&mut self, context: &Context) -> Option<String> {
+    /// A look for windows that opened, closed or have another title, if they are watched.
+    fn look_at_windows<'c>(&self, context: &'c Context) -> Option<BoxFuture<'c, Option<String>>> {
         let (_, before) = self.windows.as_ref()?;
-        let window = self.window.as_ref()?;
-        if !context.sees().await {
-            return None;
-        }
-        let after = context.desktop().windows.list().await.ok()?;
-        let ours = |other: &&Window| {
-            (other.pid.is_some() && other.pid == window.pid || other.parent == Some(window.id))
-                && !(self.dragged.is_some() && other.kind == WindowKind::Popup)
-        };
-        let is_in = |list: &[Window], id: WindowId| list.iter().any(|window| window.id == id);
-        if let Some(new) = after.iter().filter(ours).find(|new| !is_in(before, new.id)) {
-            return Some(format!("window {} {} opened", new.id, quote(&new.title, 60)));
-        }
-        if let Some(closed) = before.iter().filter(ours).find(|old| !is_in(&after, old.id)) {
-            return Some(format!("window {} {} closed", closed.id, quote(&closed.title, 60)));
-        }
-        let now = after.iter().find(|other| other.id == window.id)?;
-        let then = before.iter().find(|other| other.id == window.id)?;
-        (now.title != then.title).then(|| format!("title is now {}", quote(&now.title, 60)))
+        let (before, window) = (Arc::clone(before), self.window.clone()?);
+        Some(window_evidence(context, before, window, self.dragged.is_some()).boxed())
     }
+}
+
+/// What of `before` is another now that has to do with `window`.
+async fn window_evidence(
+    context: &Context,
+    before: Arc<Vec<Window>>,
+    window: Window,
+    dragged: bool,
+) -> Option<String> {
+    if !context.sees().await {
+        return None;
+    }
+    let after = context.desktop().windows.list().await.ok()?;
+    let ours = |other: &&Window| {
+        (other.pid.is_some() && other.pid == window.pid || other.parent == Some(window.id))
+            && !(dragged && other.kind == WindowKind::Popup)
+    };
+    let is_in = |list: &[Window], id: WindowId| list.iter().any(|window| window.id == id);
+    if let Some(new) = after.iter().filter(ours).find(|new| !is_in(&before, new.id)) {
+        return Some(format!("window {} {} opened", new.id, quote(&new.title, 60)));
+    }
+    if let Some(closed) = before.iter().filter(ours).find(|old| !is_in(&after, old.id)) {
+        return Some(format!("window {} {} closed", closed.id, quote(&closed.title, 60)));
+    }
+    let now = after.iter().find(|other| other.id == window.id)?;
+    let then = before.iter().find(|other| other.id == window.id)?;
+    (now.title != then.title).then(|| format!("title is now {}", quote(&now.title, 60)))
 }
 
 /// A bounded wait for something to become true, which is looked at after each change of any application.

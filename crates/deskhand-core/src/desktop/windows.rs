@@ -136,6 +136,8 @@ pub struct Hit {
     pub window: Option<Window>,
     /// A foreign client holds the pointer, so the press would go to that client.
     pub grabbed: bool,
+    /// All windows, as they were when this was found out.
+    pub windows: Vec<Window>,
 }
 
 /// Top-level windows of the desktop.

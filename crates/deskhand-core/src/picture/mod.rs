@@ -1,8 +1,8 @@
 //! Pictures for a model: cut, scaled, marked, encoded, and with the exact way back to screen coordinates.
 
+mod halves;
 mod marks;
 
-use fast_image_resize as resize;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,10 +12,8 @@ use crate::error::{Code, Error, Result};
 use crate::geometry::{PictureFrame, Rect};
 use crate::settings::{IMAGE_DIMENSION, ImageFormat};
 
+pub(crate) use halves::scale;
 pub use marks::Mark;
-
-/// JPEG quality at which text stays readable.
-const JPEG_QUALITY: u8 = 85;
 
 /// How large a picture becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,7 +168,7 @@ pub fn make(capture: Capture, make: &Make) -> Result<Picture> {
     marks::draw(&mut pixels, &frame, &make.marks);
     let (mime, bytes) = match make.format {
         ImageFormat::Png => ("image/png", png(&pixels)),
-        ImageFormat::Jpeg => ("image/jpeg", jpeg(&pixels)),
+        ImageFormat::Jpeg => ("image/jpeg", halves::jpeg(&pixels)),
         ImageFormat::Webp => ("image/webp", webp(&pixels)),
     };
     let image = Image { mime, bytes: bytes.map_err(|error| fault(&error))? };
@@ -183,21 +181,6 @@ pub fn make(capture: Capture, make: &Make) -> Result<Picture> {
 
 /// Why pixels cannot be made into others.
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
-
-pub(crate) fn scale(pixels: &Pixels, width: u32, height: u32) -> Result<Pixels, Fault> {
-    // Typed, or the code for every kind of pixel comes along: megabytes.
-    type Source<'a> = resize::images::TypedImageRef<'a, resize::pixels::U8x4>;
-    type Target<'a> = resize::images::TypedImage<'a, resize::pixels::U8x4>;
-    let source = Source::from_buffer(pixels.width, pixels.height, &pixels.rgba)?;
-    let mut rgba = vec![0; width as usize * height as usize * 4];
-    let mut target = Target::from_buffer(width, height, &mut rgba)?;
-    // A convolution over all covered pixels: thin strokes of text survive, which sampling would lose.
-    let options = resize::ResizeOptions::new()
-        .resize_alg(resize::ResizeAlg::Convolution(resize::FilterType::Bilinear))
-        .use_alpha(false);
-    resize::Resizer::new().resize_typed(&source, &mut target, &options)?;
-    Ok(Pixels { width, height, rgba })
-}
 
 fn opaque(pixels: &Pixels) -> bool {
     pixels.rgba.as_chunks::<4>().0.iter().all(|pixel| pixel[3] == u8::MAX)
@@ -247,19 +230,6 @@ pub(crate) fn decode(png: &[u8]) -> Result<Pixels, Fault> {
         other => return Err(format!("its colours are {other:?}").into()),
     };
     Ok(Pixels { width, height, rgba })
-}
-
-fn jpeg(pixels: &Pixels) -> Result<Vec<u8>, Fault> {
-    let side =
-        |length: u32| u16::try_from(length).map_err(|_| format!("{length} pixels are too long for a JPEG"));
-    let mut bytes = Vec::new();
-    jpeg_encoder::Encoder::new(&mut bytes, JPEG_QUALITY).encode(
-        &pixels.rgba,
-        side(pixels.width)?,
-        side(pixels.height)?,
-        jpeg_encoder::ColorType::Rgba,
-    )?;
-    Ok(bytes)
 }
 
 /// Lossless: a third of the size of a fast PNG, and no slower than scaling is.

@@ -12,12 +12,11 @@ use super::pointing::point_at;
 use super::target::{self, Aim, Element, Place, QueryArgument, Reach, Space};
 use super::{Spec, Surface, Tool};
 use crate::desktop::{
-    Action, Button, Click, Details, Interfaces, Modifier, Node, PortError, State, Window, WindowId,
+    Action, Button, Click, Details, Hit, Interfaces, Modifier, Node, PortError, State, Window, WindowId,
     WindowKind,
 };
 use crate::effect::{
-    Delivery, EFFECT_WAIT, Effect, EffectReport, Expectation, Observer, Patience, Route, Target,
-    WindowsBefore,
+    Delivery, EFFECT_WAIT, Effect, EffectReport, Expectation, Observer, Patience, Route, Since, Target,
 };
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
@@ -121,8 +120,9 @@ async fn deliver(arguments: &Arguments, context: &Context) -> Result<Done> {
         let element = target::element(context, &arguments.aim()).await?;
         click_element(context, arguments, element).await
     } else {
-        let place = target::place(context, &arguments.aim()).await?;
-        click_place(context, arguments, place).await
+        let since = Since::now(context).await;
+        let (place, hit) = target::place_to_press(context, &arguments.aim()).await?;
+        click_place(context, arguments, place, hit, since).await
     }
 }
 
@@ -330,25 +330,36 @@ pub(super) async fn raise(context: &Context, window: &Window, in_popup: bool) ->
     }
 }
 
-async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> Result<Done> {
+/// Clicks a point. `hit` is what lies there, if that was asked `since`.
+async fn click_place(
+    context: &Context,
+    arguments: &Arguments,
+    place: Place,
+    hit: Option<Hit>,
+    mut since: Since,
+) -> Result<Done> {
     let Place { window, at, in_popup, in_front } = place;
     if arguments.delivery == Some(Delivery::Background) {
         return click_place_in_background(context, arguments, window, at).await;
     }
-    let hit = match &window {
-        Some(_) => None,
-        None => context.desktop().windows.hit_test(at).await?.window,
+    let hit = match hit.filter(|_| in_front || window.is_none()) {
+        None if window.is_none() => Some(context.desktop().windows.hit_test(at).await?),
+        hit => hit,
     };
     let ready = async {
-        if let Some(window) = &window {
-            if !in_front {
-                raise(context, window, in_popup || !window.frame.contains(at)).await?;
-            }
-            target::require_uncovered(context, window, at, Reach::Popup).await?;
+        let Some(window) = &window else { return Ok(None) };
+        if let Some(hit) = &hit {
+            return target::require_reached(hit, window, at, Reach::Popup).map(|()| None);
         }
-        Ok::<_, Error>(WindowsBefore::look(context).await)
+        if !in_front {
+            raise(context, window, in_popup || !window.frame.contains(at)).await?;
+        }
+        since.again();
+        let hit = context.desktop().windows.hit_test(at).await?;
+        target::require_reached(&hit, window, at, Reach::Popup)?;
+        Ok::<_, Error>(Some(hit.windows))
     };
-    let under = window.as_ref().or(hit.as_ref());
+    let under = window.as_ref().or_else(|| hit.as_ref()?.window.as_ref());
     let owner = async { owner_of(context, under?).await };
     // What lies there is evidence only, so no press waits for it: it is asked first and has until the release to be told.
     let mut element = pin!(async { element_under(context, under?, at).await });
@@ -364,7 +375,8 @@ async fn click_place(context: &Context, arguments: &Arguments, place: Place) -> 
         }
     };
     let target = Target { owner: owner.as_ref(), element: None, window: under, wants_focus: false };
-    let mut observer = Observer::start_among(context, target, windows).await;
+    let windows = windows.or_else(|| hit.as_ref().map(|hit| hit.windows.clone())).unwrap_or_default();
+    let mut observer = Observer::start_among(context, target, since.with(windows)).await.of_press();
     let click = arguments.at(at);
     let (delivered, element) = tokio::join!(context.desktop().pointer.click(&click, context.stop()), async {
         match told {

@@ -11,7 +11,7 @@ use super::reading::{Family, Reading};
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use crate::activity::Acting;
 use crate::desktop::{
-    Desktop, Details, DetailsRequest, Display, ElementId, Node, PortError, State, Tree, TreeNote,
+    Desktop, Details, DetailsRequest, Display, ElementId, Hit, Node, PortError, State, Tree, TreeNote,
     TreeRequest, Window, WindowId, WindowKind,
 };
 use crate::effect::{EFFECT_WAIT, Patience};
@@ -505,22 +505,38 @@ pub(crate) struct Place {
 
 /// Converts the point that `aim` names to the screen.
 pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
+    find_place(context, aim, false).await.map(|(place, _)| place)
+}
+
+/// The same for a point that is going to be pressed, with what a press there would reach if that could be asked at once: a
+/// point of the screen is where it is.
+pub(crate) async fn place_to_press(context: &Context, aim: &Aim) -> Result<(Place, Option<Hit>)> {
+    find_place(context, aim, true).await
+}
+
+async fn find_place(context: &Context, aim: &Aim, to_press: bool) -> Result<(Place, Option<Hit>)> {
     let (Some(x), Some(y)) = (aim.x, aim.y) else { return Err(Error::argument("x", "missing")) };
     let picture = match &aim.picture_id {
         Some(id) => Some(context.session().picture(id)?),
         None => None,
     };
     let id = aim.window_id.or_else(|| picture.as_ref().and_then(|picture| picture.window_id()));
-    let Desktop { windows, screen, .. } = context.desktop();
-    let windows = async { if id.is_some() { windows.list().await } else { Ok(Vec::new()) } };
-    let (windows, displays) = tokio::try_join!(windows, screen.displays())?;
-    let window = id.map(|id| context.window_among(&windows, id).cloned()).transpose()?;
     let space = match (aim.space, &picture) {
         (Some(space), _) => space,
         (None, Some(_)) => Space::Image,
-        (None, None) if window.is_some() => Space::Window,
+        (None, None) if id.is_some() => Space::Window,
         (None, None) => Space::Screen,
     };
+    let Desktop { windows, screen, .. } = context.desktop();
+    let look = async {
+        if to_press && space == Space::Screen {
+            let mut hit = windows.hit_test(Point::from_screen(x, y)).await?;
+            return Ok((std::mem::take(&mut hit.windows), Some(hit)));
+        }
+        Ok((if id.is_some() { windows.list().await? } else { Vec::new() }, None))
+    };
+    let ((windows, hit), displays) = tokio::try_join!(look, screen.displays())?;
+    let window = id.map(|id| context.window_among(&windows, id).cloned()).transpose()?;
     let at = match space {
         Space::Screen => Point::from_screen(x, y),
         Space::Window => {
@@ -545,7 +561,7 @@ pub(crate) async fn place(context: &Context, aim: &Aim) -> Result<Place> {
         window.iter().for_each(|window| turn.at_window(window));
         turn.at_point(at);
     }
-    Ok(Place { window, at, in_popup, in_front })
+    Ok((Place { window, at, in_popup, in_front }, hit.map(|hit| Hit { windows, ..hit })))
 }
 
 /// The picture that a point without a `picture_id` was read off.
@@ -668,7 +684,11 @@ pub(crate) async fn require_uncovered(
     at: Point,
     reach: Reach,
 ) -> Result<()> {
-    let hit = context.desktop().windows.hit_test(at).await?;
+    require_reached(&context.desktop().windows.hit_test(at).await?, window, at, reach)
+}
+
+/// Makes sure that `hit`, which was found out about `at`, is `window` or belongs to it.
+pub(crate) fn require_reached(hit: &Hit, window: &Window, at: Point, reach: Reach) -> Result<()> {
     let in_own_popup =
         |top: &Window| reach != Reach::Window && top.kind == WindowKind::Popup && belongs(top, window);
     // An application that shows a menu holds the pointer itself: a press in that menu reaches it. Swing draws menus into

@@ -271,7 +271,7 @@ impl Windows for FakeDesktop {
 
     async fn hit_test(&self, point: Point) -> Result<Hit, PortError> {
         let state = self.lock();
-        Ok(Hit { window: state.top_at(point), grabbed: state.grabbed })
+        Ok(Hit { window: state.top_at(point), grabbed: state.grabbed, windows: state.list() })
     }
 
     async fn activate(&self, id: WindowId) -> Result<(), PortError> {

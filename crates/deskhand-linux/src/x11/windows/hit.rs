@@ -12,8 +12,9 @@ const MAX_DEPTH: usize = 64;
 
 /// Looks at `point`. Descends from the root, which respects the shapes of windows and of their input.
 pub(in crate::x11) fn test(link: &Link, listing: &Listing, point: Point) -> Result<Hit, Trouble> {
+    let windows = listing.windows.iter().map(|listed| listed.window.clone()).collect();
     let (Ok(x), Ok(y)) = (i16::try_from(point.x), i16::try_from(point.y)) else {
-        return Ok(Hit { window: None, grabbed: false });
+        return Ok(Hit { window: None, grabbed: false, windows });
     };
     let top = link.x.translate_coordinates(link.root, link.root, x, y)?.reply()?.child;
     let window = match listing.carried_by(top) {
@@ -25,7 +26,7 @@ pub(in crate::x11) fn test(link: &Link, listing: &Listing, point: Point) -> Resu
     // only closes the menu.
     let own_popup = window.as_ref().is_some_and(|hit| hit.window.kind == WindowKind::Popup);
     let grabbed = !own_popup && is_grabbed(link)?;
-    Ok(Hit { window: window.map(|listed| listed.window), grabbed })
+    Ok(Hit { window: window.map(|listed| listed.window), grabbed, windows })
 }
 
 /// Whether another client holds the pointer.
