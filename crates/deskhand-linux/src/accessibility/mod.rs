@@ -17,6 +17,7 @@ mod extents;
 mod facts;
 mod frames;
 mod labels;
+mod layout;
 mod mirror;
 mod naming;
 mod process;
@@ -48,6 +49,7 @@ use app::{App, Failure, Silence, Toolkit};
 use bus::{Bus, lock};
 use extents::{Place, Shift, Space};
 use frames::{Found, NotFound};
+use layout::Layout;
 use reading::{Reading, SNAPSHOT};
 
 /// Elements whose details are asked at the same time; each takes several questions.
@@ -71,6 +73,8 @@ pub struct AtSpi {
 struct Known {
     pid: Option<u32>,
     found: Found,
+    /// As they were seen together.
+    layout: Option<Layout>,
 }
 
 impl std::fmt::Debug for AtSpi {
@@ -135,7 +139,7 @@ impl AtSpi {
             found => found?,
         };
         found.app.meet(bus, until).await;
-        lock(&self.windows).insert(window.id, Known { pid: window.pid, found: found.clone() });
+        lock(&self.windows).insert(window.id, Known { pid: window.pid, found: found.clone(), layout: None });
         Ok(found)
     }
 
@@ -189,11 +193,18 @@ impl AtSpi {
         until: Instant,
     ) -> Result<Place, Failure> {
         let toolkit = found.app.about(bus, until).await?.toolkit;
-        let (frame, shift) = tokio::join!(
-            extents::ask(bus, &found.app, &found.root, extents::SCREEN, until),
-            self.shift(bus, found, toolkit, until),
-        );
-        let (frame, shift) = (frame?, shift?);
+        let patience = until.min(Instant::now() + layout::PATIENCE);
+        let (frame, shift) = loop {
+            let (frame, shift, layout) = tokio::join!(
+                extents::ask(bus, &found.app, &found.root, extents::SCREEN, until),
+                self.shift(bus, found, toolkit, until),
+                Layout::ask(bus, found, window, until),
+            );
+            if !self.is_behind(window, layout?, toolkit, Instant::now() < patience) {
+                break (frame?, shift?);
+            }
+            tokio::time::sleep(layout::LOOK).await;
+        };
         let opener = match toolkit {
             Toolkit::Gtk4 if window.kind == WindowKind::Popup => {
                 found.app.memory().mirror.parent(&found.root).cloned()
@@ -213,6 +224,19 @@ impl AtSpi {
 }
 
 impl AtSpi {
+    /// Whether the application has yet to lay out `window` for its new frame, and is given time to. Else `layout` is
+    /// remembered.
+    fn is_behind(&self, window: &Window, layout: Layout, toolkit: Toolkit, in_time: bool) -> bool {
+        let mut windows = lock(&self.windows);
+        let Some(known) = windows.get_mut(&window.id) else { return false };
+        let behind = known.layout.as_ref().is_some_and(|before| layout.is_behind(before, toolkit));
+        if behind && in_time {
+            return true;
+        }
+        known.layout = Some(layout);
+        false
+    }
+
     /// By how much the extents of a part of the window are off.
     async fn shift(
         &self,
