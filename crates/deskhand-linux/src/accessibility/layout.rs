@@ -48,12 +48,28 @@ impl Layout {
         Ok(Self { area: window.client, parts })
     }
 
-    /// Whether the window has changed since `before`, and nothing in it has.
+    /// Whether the window has changed since `before`, and nothing in it has. Places on the screen follow a window that moves
+    /// at once, sizes only with the next layout.
     pub(super) fn is_behind(&self, before: &Self, toolkit: Toolkit) -> bool {
-        let resized = (self.area.width, self.area.height) != (before.area.width, before.area.height);
-        let moved = (self.area.x, self.area.y) != (before.area.x, before.area.y);
-        let follows = resized || moved && !toolkit.extents_start_at_window();
-        follows && self.parts == before.parts && self.parts.iter().any(Option::is_some)
+        let size = |area: &Rect| (area.width, area.height);
+        let corner = |area: &Rect| (area.x, area.y);
+        let as_before = |same: fn(&Rect, &Rect) -> bool| {
+            let mut both = self
+                .parts
+                .iter()
+                .zip(&before.parts)
+                .filter_map(|(now, then)| Some((now.as_ref()?, then.as_ref()?)));
+            self.parts.len() == before.parts.len()
+                && self.parts.iter().any(Option::is_some)
+                && both.all(|(now, then)| same(now, then))
+        };
+        if size(&self.area) != size(&before.area) {
+            return as_before(|now, then| (now.width, now.height) == (then.width, then.height));
+        }
+        let moved = corner(&self.area) != corner(&before.area);
+        moved
+            && !toolkit.extents_start_at_window()
+            && as_before(|now, then| (now.x, now.y) == (then.x, then.y))
     }
 }
 
@@ -76,6 +92,8 @@ mod tests {
             "it counts from the window"
         );
         assert!(!behind(layout(wider, Some(Rect::new(0, 20, 400, 180))), Toolkit::Gtk3), "it has followed");
+        let moved_only = layout(Rect::new(50, 0, 400, 200), Some(Rect::new(50, 20, 300, 180)));
+        assert!(behind(moved_only, Toolkit::Gtk3), "it has followed the move, and not yet the size");
         assert!(!behind(before.clone(), Toolkit::Gtk3));
         let silent = layout(before.area, None);
         assert!(!layout(wider, None).is_behind(&silent, Toolkit::Gtk3), "it tells nothing");
