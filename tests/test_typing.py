@@ -325,3 +325,26 @@ def test_a_field_is_not_emptied_for_what_cannot_be_typed(client, pad):
     )
     assert answer.code == "untypable", answer.structured
     assert pad.text("Pad") == "precious"
+
+
+def test_a_deadline_that_was_set_cuts_typing_and_dragging_short(desktop, client, pad):
+    window = client.window(title="Pad window")
+    client.call("set_config", call_timeout_ms=600)
+    start = time.monotonic()
+    answer = client.try_call(
+        "type_text", window_id=window["window_id"], text="slow " * 20, delay_ms=100, delivery="foreground"
+    )
+    assert answer.code == "timeout", answer.structured
+    assert time.monotonic() - start < 4
+    details = answer["details"]
+    assert details["delivery"] == "partial" and 0 < details["done"] < 100, answer.structured
+    frame = window["frame"]
+    start = time.monotonic()
+    answer = client.try_call(
+        "drag", duration_ms=8000,
+        **{"from": {"x": frame["x"] + 60, "y": frame["y"] + 80, "space": "screen"},
+           "to": {"x": frame["x"] + 200, "y": frame["y"] + 150, "space": "screen"}},
+    )
+    assert answer.code == "timeout", answer.structured
+    assert time.monotonic() - start < 4
+    assert answer["details"]["delivery"] == "partial", answer.structured

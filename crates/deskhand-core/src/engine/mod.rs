@@ -10,6 +10,7 @@ mod leased;
 mod restore;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -191,9 +192,12 @@ impl Engine {
         };
         let turn = recorded.and_then(|arguments| self.turn(tool.spec.name, arguments, &session));
         let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
-        let settings = Settings::effective(&[&self.shared.settings.overrides(), &session.overrides()]);
+        let (global, own) = (self.shared.settings.overrides(), session.overrides());
+        let settings = Settings::effective(&[&global, &own]);
+        let is_set = global.call_timeout_ms.or(own.call_timeout_ms).is_some();
+        let takes = if is_set { Duration::ZERO } else { prepared.takes };
         let ticket = tool.spec.queue.map(|kind| self.shared.queue.ticket(&session.lane, kind));
-        let timeout = prepared.timeout.unwrap_or_else(|| settings.call_timeout());
+        let timeout = prepared.timeout.unwrap_or_else(|| settings.call_timeout() + takes);
         let stop = Stop::new();
         let context = Context::new(
             Arc::clone(&self.shared),

@@ -448,8 +448,8 @@ impl Tool for DragTool {
         Ok(())
     }
 
-    fn timeout(arguments: &Arguments) -> Option<Duration> {
-        Some(Duration::from_secs(30) + arguments.duration())
+    fn takes(arguments: &Arguments) -> Duration {
+        arguments.duration()
     }
 
     async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {

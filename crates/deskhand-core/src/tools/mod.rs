@@ -126,6 +126,11 @@ pub(crate) trait Tool: 'static {
         None
     }
 
+    /// Time that doing as the arguments say takes. A call has so much more, unless somebody has set its deadline.
+    fn takes(_arguments: &Self::Arguments) -> Duration {
+        Duration::ZERO
+    }
+
     fn run(arguments: Self::Arguments, context: Context) -> impl Future<Output = Result<Self::Reply>> + Send;
 }
 
@@ -141,6 +146,7 @@ pub(crate) trait Reply: Serialize {
 /// A call whose arguments are understood.
 pub(crate) struct Prepared {
     pub(crate) timeout: Option<Duration>,
+    pub(crate) takes: Duration,
     pub(crate) run: Box<dyn FnOnce(Context) -> BoxFuture<'static, Outcome> + Send>,
 }
 
@@ -259,7 +265,7 @@ pub fn listing(profile: Profile) -> Vec<ToolListing> {
 fn prepare<T: Tool>(arguments: Map<String, Value>) -> Result<Prepared> {
     let arguments: T::Arguments = arguments::read(arguments)?;
     T::check(&arguments)?;
-    let timeout = T::timeout(&arguments);
+    let (timeout, takes) = (T::timeout(&arguments), T::takes(&arguments));
     let run = move |context: Context| {
         let overlapped = context.clone();
         async move {
@@ -277,7 +283,7 @@ fn prepare<T: Tool>(arguments: Map<String, Value>) -> Result<Prepared> {
         }
         .boxed()
     };
-    Ok(Prepared { timeout, run: Box::new(run) })
+    Ok(Prepared { timeout, takes, run: Box::new(run) })
 }
 
 #[cfg(test)]

@@ -236,12 +236,6 @@ async fn keyboard(
     Ok(Written::Typed(Box::new(Typed { silent, window, element, before, changes })))
 }
 
-fn timeout(arguments: &Arguments) -> Duration {
-    let characters = u32::try_from(arguments.text.chars().count()).unwrap_or(u32::MAX);
-    let each = PER_CHARACTER + Duration::from_millis(arguments.delay_ms.unwrap_or(0));
-    Duration::from_secs(30) + each.saturating_mul(characters)
-}
-
 pub(super) struct TypeText;
 
 impl Tool for TypeText {
@@ -263,8 +257,10 @@ impl Tool for TypeText {
         check(arguments)
     }
 
-    fn timeout(arguments: &Arguments) -> Option<Duration> {
-        Some(timeout(arguments))
+    fn takes(arguments: &Arguments) -> Duration {
+        let characters = u32::try_from(arguments.text.chars().count()).unwrap_or(u32::MAX);
+        let each = PER_CHARACTER + Duration::from_millis(arguments.delay_ms.unwrap_or(0));
+        each.saturating_mul(characters)
     }
 
     async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
