@@ -40,6 +40,68 @@ def test_what_comes_into_a_page_unannounced_is_seen(desktop, tmp_path, browser):
         processes.end(process)
 
 
+COVERED = """<!doctype html><title>-</title>
+<style>
+  div.place { position: relative; height: 40px; width: 260px }
+  div.cover { position: absolute; left: 0; top: 0; width: 150px; height: 40px; background: orange }
+  div.glass { position: absolute; left: 0; top: 0; width: 150px; height: 40px; pointer-events: none; border: 1px dashed }
+  label.switch input { opacity: 0; position: absolute }
+  label.switch span { display: inline-block; width: 40px; height: 20px; background: silver }
+  label.floating { position: absolute; left: 5px; top: 8px }
+  div.box { width: 400px; height: 120px; overflow: auto }
+</style>
+<div class=place><button onclick="hit('under')">Under</button><div class=cover onclick="hit('cover')">Some notice</div></div>
+<div class=place><button onclick="hit('glass')">Glazed</button><div class=glass></div></div>
+<div class=place><input id=field onfocus="hit('field')"><label class=floating for=field>Floating</label></div>
+<label class=switch><input type=checkbox onchange="hit('switch')"><span></span> Switch</label>
+<button onclick="hit('icon')"><span><b>Icon</b> text</span></button>
+<div role=button tabindex=0 onclick="hit('division')"><div style="display: flex"><i>x</i><span>Division</span></div></div>
+<div class=box></div>
+<script>
+function hit(name) { document.title = `Pressed ${name}` }
+const box = document.querySelector('.box');
+for (let n = 0; n < 40; n++) {
+  const row = document.createElement('p');
+  row.innerHTML = `<button onclick="hit('row ${n}')">Row ${n}.</button>`;
+  box.append(row);
+}
+hit('nothing');
+</script>"""
+
+
+@pytest.mark.parametrize("browser", [chromium, firefox])
+def test_what_covers_an_element_of_a_page_is_not_clicked(desktop, tmp_path, browser):
+    page = tmp_path / "covered.html"
+    page.write_text(COVERED)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(browser(profile, page.as_uri()))
+    try:
+        with Client(desktop) as client:
+            window = client.window(title="Pressed", timeout=60)
+            client.element(window, role="button", name="Icon text", timeout=30)
+
+            def click(role, name):
+                query = {"role": role, "name": name}
+                return client.try_call("click", window_id=window["window_id"], query=query, delivery="foreground")
+
+            answer = click("button", "Under")
+            assert answer.code == "occluded" and "Some notice" in answer.error_message, answer.structured
+            assert "Pressed nothing" in client.window(title="Pressed")["title"]
+            reached = [
+                ("button", "Glazed", "glass"), ("entry", "Floating", "field"), ("check box", "Switch", "switch"),
+                ("button", "Icon text", "icon"), ("button", "Division", "division"),
+                # Scrolled out of its box, whichever way.
+                ("button", "Row 30.", "row 30"), ("button", "Row 2.", "row 2"),
+            ]
+            for role, name, pressed in reached:
+                answer = click(role, name)
+                assert not answer.is_error, (name, answer.structured)
+                client.window(title=f"Pressed {pressed}", timeout=10)
+    finally:
+        processes.end(process)
+
+
 TAB = """<!doctype html><title>Page {name}</title>
 <h1>Head {name}</h1>
 <button onclick="document.title = '{name} was pressed'">Press {name}</button>

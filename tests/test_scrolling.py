@@ -156,6 +156,80 @@ def test_a_page_in_a_browser(client, desktop, browser):
         processes.end(process)
 
 
+# Says in its title how far the page and the box are scrolled.
+BOX = """<!doctype html><title>-</title>
+<style>#box { width: 400px; height: 200px; overflow: auto }</style>
+<h1>Head</h1>
+<div id=box></div>
+<script>
+const fill = (parent, kind, count) => {
+  for (let n = 0; n < count; n++) parent.append(Object.assign(document.createElement(kind), {textContent: `${kind} ${n}`}));
+};
+fill(box, 'p', 40);
+for (let n = 0; n < 80; n++) { fill(document.body, 'p', 1); fill(document.body, 'button', 1); }
+const tell = () => document.title = `Scrolled ${Math.round(scrollY)} ${Math.round(box.scrollTop)} .`;
+addEventListener('scroll', tell);
+box.addEventListener('scroll', tell);
+tell();
+</script>"""
+
+
+@pytest.mark.parametrize("browser", [chromium, firefox])
+def test_distances_in_a_page_are_those_of_what_was_scrolled(client, desktop, tmp_path, browser):
+    path = tmp_path / "box.html"
+    path.write_text(BOX)
+    process = desktop.start(browser(tmp_path, path.as_uri()))
+    try:
+        window = client.window(title="Scrolled", timeout=60)
+        client.element(window, role="heading", name="Head", timeout=30)
+
+        def places():
+            return tuple(int(word) for word in client.window(title="Scrolled")["title"].split()[1:3])
+
+        def rest():
+            seen = [places()]
+            processes.wait_until(lambda: (seen.append(places()), len(seen) > 6 and len(set(seen[-6:])) == 1)[1], 10, "it rests")
+            return seen[-1]
+
+        def moved(direction, **arguments):
+            """What was told, and how far the page and the box really went."""
+            before = rest()
+            answer = client.try_call("scroll", window_id=window["window_id"], direction=direction, **arguments)
+            after = rest()
+            sign = 1 if direction == "down" else -1
+            return answer, sign * (after[0] - before[0]), sign * (after[1] - before[1])
+
+        def told(answer):
+            assert answer.structured.get("effect") == "confirmed", answer.structured
+            return int(answer["after"].split("moved by ")[1].split()[0])
+
+        heading = client.element(window, role="heading", name="Head", contains="@", frames=True)
+        left, top = (int(part) for part in heading.line.split("@")[1].split(" ")[0].split(","))
+        inside = {"x": left + 100, "y": top + 140, "space": "screen"}
+        # A browser that has just shown its page may take the first turn of the wheel late.
+        processes.wait_until(lambda: moved("down", delivery="foreground", amount=1)[1] > 0, 20, "the page is scrolled")
+        moved("up", by="page", amount=9, delivery="background")
+        for direction in ("down", "up"):
+            for way in ({"amount": 2}, {"by": "page"}):
+                answer, page, inner = moved(direction, delivery="foreground", x=left + 700, y=top + 300, space="screen", **way)
+                assert inner == 0 and abs(told(answer) - page) <= 1 < page, (answer.structured, page, inner)
+                answer, page, inner = moved(direction, delivery="background", **way)
+                assert inner == 0 and abs(told(answer) - page) <= 1 < page, (answer.structured, page, inner)
+        assert rest() == (0, 0)
+        for direction in ("down", "up"):
+            for way in ({"amount": 1}, {"by": "page"}):
+                answer, page, inner = moved(direction, delivery="foreground", **inside, **way)
+                assert page == 0 and abs(told(answer) - inner) <= 1 < inner, (answer.structured, page, inner)
+                answer, page, inner = moved(direction, delivery="background", **inside, **way)
+                assert answer.code == "not_supported" and (page, inner) == (0, 0), (answer.structured, page, inner)
+        answer, page, inner = moved("up", delivery="foreground", **inside)
+        assert answer["effect"] == "unverifiable" and "at its end" in answer["hint"], answer.structured
+        answer, page, inner = moved("down", by="page", amount=30, delivery="foreground", **inside)
+        assert page == 0 and abs(told(answer) - inner) <= 1, (answer.structured, page, inner)
+    finally:
+        processes.end(process)
+
+
 def test_a_sheet_is_scrolled_with_the_wheel(client, desktop):
     process = desktop.start(calc(desktop.path / "office"))
     try:

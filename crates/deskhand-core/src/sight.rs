@@ -1,7 +1,6 @@
 //! What a window looks like, to be compared with what it looks like later: evidence where an application tells nothing.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hasher};
 
 use crate::desktop::{Capture, CaptureTarget, Direction, WindowId};
 use crate::engine::Context;
@@ -12,6 +11,9 @@ const LEAST_LINES: usize = 20;
 
 /// So many of all lines must be found again. The others are bars and headings that stand still.
 const LEAST_SHARE: f64 = 0.6;
+
+/// The distance that fits best must fit so much better than every other: rows of a list look alike.
+const LEAST_LEAD: f64 = 0.05;
 
 /// A picture is compared in so many strips.
 const STRIPS: u32 = 8;
@@ -34,28 +36,24 @@ impl Sight {
         }
         let rows = self.rows(region)?.zip(now.rows(region)?);
         let differ = |(before, after): (&[u8], &[u8])| {
+            if before == after {
+                return 0;
+            }
             before.chunks_exact(4).zip(after.chunks_exact(4)).filter(|(a, b)| a != b).count()
         };
         Some(rows.map(differ).sum())
     }
 
-    /// By how many pixels what `region` shows has moved against `direction`, the way that content goes when it is scrolled.
-    /// `None` if that cannot be told.
-    pub(crate) fn scrolled(&self, now: &Self, region: &Rect, direction: Direction) -> Option<i64> {
+    /// What can be said of how the content of `region` (screen) has moved along `direction`. `None` if the looks do not show
+    /// the same part of the screen.
+    pub(crate) fn motion(&self, now: &Self, region: &Rect, direction: Direction) -> Option<Motion> {
         if self.0.frame != now.0.frame {
             return None;
         }
         let across = matches!(direction, Direction::Left | Direction::Right);
-        let mut scores = HashMap::new();
-        for strip in strips(region, across) {
-            score(&self.lines(&strip, across)?, &now.lines(&strip, across)?, &mut scores);
-        }
-        let found = scores.into_iter().filter(|(_, Score { alike, .. })| *alike >= LEAST_LINES);
-        let (shift, score) = found.max_by(|(a, one), (b, other)| {
-            one.share().total_cmp(&other.share()).then(b.abs().cmp(&a.abs()))
-        })?;
-        let forwards = matches!(direction, Direction::Down | Direction::Right);
-        (score.share() >= LEAST_SHARE).then_some(if forwards { -shift } else { shift })
+        let lines = |strip: &Rect| Some((self.lines(strip, across)?, now.lines(strip, across)?));
+        let strips = strips(region, across).iter().map(lines).collect::<Option<_>>()?;
+        Some(Motion { strips, forwards: matches!(direction, Direction::Down | Direction::Right) })
     }
 
     /// The pixels of `region`, row by row.
@@ -75,23 +73,24 @@ impl Sight {
     /// A number for each row or column of `region`; `None` for one of a single colour, which is everywhere.
     fn lines(&self, region: &Rect, across: bool) -> Option<Vec<Option<u64>>> {
         let rows: Vec<&[u8]> = self.rows(region)?.collect();
-        let number = |line: &mut dyn Iterator<Item = &[u8]>| {
-            let mut hasher = DefaultHasher::new();
-            let mut first = None;
-            let mut plain = true;
-            for pixel in line {
-                plain &= *first.get_or_insert(pixel) == pixel;
-                pixel.hash(&mut hasher);
-            }
-            (!plain).then(|| hasher.finish())
-        };
         if !across {
-            return Some(rows.iter().map(|row| number(&mut row.chunks_exact(4))).collect());
+            return Some(rows.into_iter().map(number).collect());
         }
         let columns = rows.first().map_or(0, |row| row.len() / 4);
-        let column = |at: usize| number(&mut rows.iter().filter_map(|row| row.get(at * 4..at * 4 + 4)));
-        Some((0..columns).map(column).collect())
+        let column = |at: usize| -> Vec<u8> {
+            rows.iter().filter_map(|row| row.get(at * 4..at * 4 + 4)).flatten().copied().collect()
+        };
+        Some((0..columns).map(|at| number(&column(at))).collect())
     }
+}
+
+/// A number for the pixels of a line. `None`: they are all of one colour.
+fn number(line: &[u8]) -> Option<u64> {
+    let is_plain = line.len() < 8 || line[4..] == line[..line.len() - 4];
+    let mut hasher = DefaultHasher::new();
+    // All at once: pixel by pixel takes a hundred times as long.
+    hasher.write(line);
+    (!is_plain).then(|| hasher.finish())
 }
 
 /// `region` in parts, side by side: what stands still in one, as a scroll bar does, does not hide what moves in the others.
@@ -110,6 +109,55 @@ fn strips(region: &Rect, across: bool) -> Vec<Rect> {
     starts.map(strip).collect()
 }
 
+/// Lines of one strip, as numbers.
+type Lines = Vec<Option<u64>>;
+
+/// Two looks at the same place, to be laid over each other.
+#[derive(Debug)]
+pub(crate) struct Motion {
+    /// Lines of each strip, before and now.
+    strips: Vec<(Lines, Lines)>,
+    forwards: bool,
+}
+
+impl Motion {
+    fn length(&self) -> i64 {
+        self.strips.first().map_or(0, |(before, _)| i64::try_from(before.len()).unwrap_or(0))
+    }
+
+    fn fit(&self, pixels: i64) -> Option<f64> {
+        // Content goes the other way when it is scrolled.
+        let shift = if self.forwards { -pixels } else { pixels };
+        let mut score = Score::default();
+        for (before, now) in &self.strips {
+            score.add(before, now, shift);
+        }
+        (score.alike + score.unlike >= LEAST_LINES).then(|| score.share())
+    }
+
+    /// The share of lines that are found again where they are if the content was scrolled by `pixels`. `None`: too little
+    /// of it is still seen to tell.
+    pub(crate) fn share(&self, pixels: i64) -> Option<f64> {
+        let is_much = pixels.abs() <= self.length() / 4 * 3;
+        if is_much { self.fit(pixels) } else { None }
+    }
+
+    /// Whether the content was scrolled by `pixels`, as far as the picture tells.
+    pub(crate) fn agrees(&self, pixels: i64) -> Option<bool> {
+        self.share(pixels).map(|share| share >= LEAST_SHARE)
+    }
+
+    /// By how many pixels it was scrolled. `None` if that cannot be told: lines that repeat fit at many places.
+    pub(crate) fn distance(&self) -> Option<i64> {
+        let shares = (0..self.length()).filter_map(|pixels| Some((pixels, self.fit(pixels)?)));
+        let shares: Vec<_> = shares.collect();
+        let (pixels, best) =
+            *shares.iter().max_by(|(a, one), (b, other)| one.total_cmp(other).then(b.cmp(a)))?;
+        let rival = |(at, share): &(i64, f64)| (at - pixels).abs() > 1 && best - share < LEAST_LEAD;
+        (best >= LEAST_SHARE && !shares.iter().any(rival)).then_some(pixels)
+    }
+}
+
 /// How well two pictures fit that are laid over each other.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
@@ -121,21 +169,18 @@ impl Score {
     fn share(self) -> f64 {
         self.alike as f64 / (self.alike + self.unlike).max(1) as f64
     }
-}
 
-/// Counts for each shift how many lines are alike, and how many are not. Lines of a single colour say nothing.
-fn score(before: &[Option<u64>], after: &[Option<u64>], scores: &mut HashMap<i64, Score>) {
-    let length = i64::try_from(before.len().min(after.len())).unwrap_or(0);
-    for shift in 1 - length..length {
+    /// Counts the lines that are alike, and those that are not, if what was at a line is `shift` lines further now. Lines
+    /// of a single colour say nothing.
+    fn add(&mut self, before: &[Option<u64>], now: &[Option<u64>], shift: i64) {
         let (old, new) = if shift < 0 { (-shift, 0) } else { (0, shift) };
         let old = before.get(usize::try_from(old).unwrap_or(0)..).unwrap_or_default();
-        let new = after.get(usize::try_from(new).unwrap_or(0)..).unwrap_or_default();
-        let score = scores.entry(shift).or_default();
+        let new = now.get(usize::try_from(new).unwrap_or(0)..).unwrap_or_default();
         for (one, other) in old.iter().zip(new) {
             match (one, other) {
                 (None, None) => {}
-                (one, other) if one == other => score.alike += 1,
-                _ => score.unlike += 1,
+                (one, other) if one == other => self.alike += 1,
+                _ => self.unlike += 1,
             }
         }
     }
@@ -170,15 +215,30 @@ mod tests {
     #[test]
     fn what_was_scrolled_is_found_again() {
         let region = Rect::new(10, 20, 40, 60);
+        let distance = |one: &Sight, other: &Sight, direction| {
+            one.motion(other, &region, direction).and_then(|motion| motion.distance())
+        };
         let before = sight(40, 60, pattern);
         let down = sight(40, 60, |x, y| pattern(x, y + 15));
-        assert_eq!(before.scrolled(&down, &region, Direction::Down), Some(15));
-        assert_eq!(down.scrolled(&before, &region, Direction::Up), Some(15));
-        assert_eq!(before.scrolled(&before, &region, Direction::Down), Some(0));
+        assert_eq!(distance(&before, &down, Direction::Down), Some(15));
+        assert_eq!(distance(&down, &before, Direction::Up), Some(15));
+        assert_eq!(distance(&before, &before, Direction::Down), Some(0));
         let flat = sight(40, 60, |_, _| 3);
-        assert_eq!(flat.scrolled(&flat, &region, Direction::Down), None);
+        assert_eq!(distance(&flat, &flat, Direction::Down), None);
         let right = sight(40, 60, |x, y| pattern(y, x + 9));
         let left = sight(40, 60, |x, y| pattern(y, x));
-        assert_eq!(left.scrolled(&right, &region, Direction::Right), Some(9));
+        assert_eq!(distance(&left, &right, Direction::Right), Some(9));
+    }
+
+    #[test]
+    fn rows_that_look_alike_do_not_tell_how_far() {
+        let region = Rect::new(10, 20, 40, 100);
+        let before = sight(40, 100, |x, y| pattern(x, y % 12));
+        let after = sight(40, 100, |x, y| pattern(x, (y + 40) % 12));
+        let motion = before.motion(&after, &region, Direction::Down).expect("the same part of the screen");
+        assert_eq!(motion.distance(), None);
+        assert_eq!(motion.agrees(40), Some(true));
+        assert_eq!(motion.agrees(41), Some(false));
+        assert_eq!(motion.agrees(99), None, "too little of it is left");
     }
 }

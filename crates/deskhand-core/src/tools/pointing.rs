@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::cover;
 use super::target::{self, Element, Reach};
 use crate::desktop::Details;
 use crate::engine::Context;
@@ -21,8 +22,31 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The point to press of an element, where the pointer is then. One that is scrolled away is brought into view first.
 ///
 /// # Errors
-/// `not_supported` for one that is not on the screen and does not come there, `occluded` for one that is covered.
+/// `not_supported` for one that is not on the screen and does not come there, `occluded` for one that is covered by another
+/// window or within its page.
 pub(super) async fn point_at(context: &Context, element: &Element) -> Result<Point> {
+    let mut at = pointed_at(context, element).await?;
+    if cover::over(context, element, at).await?.is_none() {
+        return Ok(at);
+    }
+    // What is scrolled out of a box of its page has a place beside that box.
+    let _ = context.desktop().accessibility.scroll_into_view(element.id()).await;
+    let begun = Instant::now();
+    loop {
+        context.pause(LOOK).await?;
+        let now = pointed_at(context, element).await?;
+        match cover::over(context, element, now).await? {
+            None if now == at => return Ok(now),
+            Some(cover) if now == at && begun.elapsed() >= cover::LATENESS => {
+                return Err(cover::occluded(context, element, at, &cover).await);
+            }
+            _ => at = now,
+        }
+    }
+}
+
+/// Puts the pointer on an element of a window that no other covers.
+async fn pointed_at(context: &Context, element: &Element) -> Result<Point> {
     let details = in_view(context, element).await?;
     let mut at = element.press_point(&details)?;
     // LibreOffice knows where its window is only once the pointer has moved over it, and other programs move things that

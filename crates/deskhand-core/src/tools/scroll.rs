@@ -105,12 +105,12 @@ impl Arguments {
         self.modifiers.as_ref().is_some_and(|modifiers| !modifiers.is_empty())
     }
 
-    /// How far, in pixels of the content.
-    fn pixels(&self, gauge: &Gauge) -> f64 {
+    /// How far, in pixels of the content, of which `page` are seen.
+    fn pixels(&self, page: u32) -> f64 {
         let amount = f64::from(self.amount());
         match self.by.unwrap_or_default() {
             By::Line => amount * NOTCH_PIXELS,
-            By::Page => amount * PAGE_SHARE * f64::from(gauge.page()),
+            By::Page => amount * PAGE_SHARE * f64::from(page),
             By::Pixel => amount,
         }
     }
@@ -214,8 +214,9 @@ async fn in_background(
             None => None,
         });
     }
-    let Some((anchor, frame)) = gauge.anchor(&before) else { return Ok(None) };
-    let way = arguments.pixels(gauge).round() as i32;
+    let handle = gauge.handle(context, &before, arguments.is_whole_window()).await;
+    let Some((anchor, frame)) = handle else { return Ok(None) };
+    let way = arguments.pixels(gauge.whole_page(&before)).round() as i32;
     let to = match arguments.direction {
         Direction::Down => Point::new(frame.x, frame.y.saturating_sub(way)),
         Direction::Up => Point::new(frame.x, frame.y.saturating_add(way)),
@@ -259,7 +260,7 @@ async fn by_bar(
     let probe = ((value.maximum - value.minimum) * PROBE_SHARE).ceil().max(1.0);
     let Some((_, probed)) = set(probe).await? else { return Ok(None) };
     let unit = probed.pixels.filter(|&pixels| pixels > 0).map_or(1.0, |pixels| probe / pixels as f64);
-    let way = (arguments.pixels(gauge) * unit).round().max(1.0);
+    let way = (arguments.pixels(gauge.page(before, None)) * unit).round().max(1.0);
     set(way).await
 }
 
@@ -292,12 +293,14 @@ async fn with_wheel(
     let first = if by_line { arguments.amount().min(MAX_NOTCHES) } else { 1 };
     turn(first).await?;
     let (mut now, mut moved) = gauge.settle(context, &before).await;
-    if !by_line && moved.is_some() {
+    if !by_line && let Some(first) = &moved {
         // What a notch moves is up to the program: the first one tells.
-        let measured = moved.as_ref().and_then(|moved| moved.pixels).filter(|&pixels| pixels > 0);
+        let measured = first.pixels.filter(|&pixels| pixels > 0);
         let notch = measured.map_or(NOTCH_PIXELS, |pixels| (pixels as f64).max(LEAST_NOTCH_PIXELS));
-        let more = (arguments.pixels(&gauge) / notch).round() as u32;
-        let more = more.saturating_sub(1).min(MAX_NOTCHES);
+        let wanted = (arguments.pixels(gauge.page(&before, moved.as_ref())) / notch).round() as u32;
+        // What a box has no more content for, a browser would turn its page by.
+        let left = gauge.left(&now, first).map_or(MAX_NOTCHES, |left| (left as f64 / notch).ceil() as u32);
+        let more = wanted.saturating_sub(1).min(left).min(MAX_NOTCHES);
         if more > 0 {
             turn(more).await?;
             (now, moved) = gauge.settle(context, &before).await;
