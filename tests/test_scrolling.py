@@ -200,7 +200,7 @@ def test_distances_in_a_page_are_those_of_what_was_scrolled(client, desktop, tmp
             return answer, sign * (after[0] - before[0]), sign * (after[1] - before[1])
 
         def told(answer):
-            assert answer.structured.get("effect") == "confirmed", answer.structured
+            assert answer.structured.get("effect") == "confirmed", answer.text
             return int(answer["after"].split("moved by ")[1].split()[0])
 
         heading = client.element(window, role="heading", name="Head", contains="@", frames=True)

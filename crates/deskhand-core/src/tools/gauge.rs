@@ -30,6 +30,8 @@ const GLIDE: Duration = Duration::from_millis(2500);
 /// Places that the picture cannot be held against, because it shows other content now, are waited for so long: browsers
 /// tell places late.
 const UNSEEN_REST: Duration = Duration::from_millis(500);
+/// Scroll bars are so wide at most.
+const EDGE: u32 = 20;
 /// Browsers round the places of elements, each by itself.
 const ROUNDING: i64 = 1;
 /// So much of what is seen is the same, line by line, when nothing was scrolled: scroll bars come and fade.
@@ -362,7 +364,21 @@ impl Gauge {
     /// The two looks at the content of a scroller, laid over each other.
     fn motion(&self, before: &Mark, now: &Mark, scroller: usize) -> Option<Motion> {
         let (old, new) = (before.sight.as_ref()?, now.sight.as_ref()?);
-        old.motion(new, &self.pane(before, scroller), self.direction)
+        old.motion(new, &self.content(before, scroller), self.direction)
+    }
+
+    /// The pane without its edges, where scroll bars move against the content, appear and fade.
+    fn content(&self, mark: &Mark, scroller: usize) -> Rect {
+        let pane = self.pane(mark, scroller);
+        let length = if self.is_across() { pane.height } else { pane.width };
+        if length < 8 * EDGE {
+            return pane;
+        }
+        if self.is_across() {
+            Rect { y: pane.y.saturating_add_unsigned(EDGE), height: length - 2 * EDGE, ..pane }
+        } else {
+            Rect { x: pane.x.saturating_add_unsigned(EDGE), width: length - 2 * EDGE, ..pane }
+        }
     }
 
     /// How far each scroller's content has moved in it. `None` for one of which no elements are placed.
@@ -395,7 +411,7 @@ impl Gauge {
             let is_certain = moved.as_ref().is_some_and(|moved| moved.certain);
             let is_still = match (&seen, &now.sight) {
                 (Some(seen), Some(now)) => {
-                    let motion = seen.motion(now, &self.pane(before, 0), self.direction);
+                    let motion = seen.motion(now, &self.content(before, 0), self.direction);
                     motion.as_ref().is_none_or(is_still)
                 }
                 _ => true,
