@@ -97,9 +97,12 @@ impl Writer {
         });
         let (turns, waiting) = sync_channel(MAX_WAITING);
         let own = Arc::clone(&inner);
-        std::thread::Builder::new()
-            .name("recording".to_owned())
-            .spawn(move || write_all(&own, &waiting, &folder, trajectory))?;
+        std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
+            write_all(&own, &waiting, &folder, trajectory);
+            // Whoever waits for the end may record into the folder again.
+            drop(folder);
+            own.done.cancel();
+        })?;
         Ok(Self { inner, turns: Mutex::new(Some(turns)) })
     }
 
@@ -185,7 +188,6 @@ fn write_all(inner: &Inner, turns: &Receiver<Arc<Finished>>, folder: &Folder, mu
             progress.failure = Some(failure(&error));
         }
     }
-    inner.done.cancel();
 }
 
 /// Encodes a turn and writes it. Its size.
