@@ -129,6 +129,14 @@ class Server:
         self.test.XTestFakeMotionEvent(self.display, -1, x, y, ctypes.c_ulong(0))
         self.x.XSync(self.display, 0)
 
+    def grab_pointer(self):
+        """Tries to take the pointer, and lets go of it at once. Whether it was to be had."""
+        root, none, motion = ctypes.c_ulong(self.root), ctypes.c_ulong(0), ctypes.c_uint(1 << 6)
+        status = self.x.XGrabPointer(self.display, root, 0, motion, 1, 1, none, none, ctypes.c_ulong(0))
+        self.x.XUngrabPointer(self.display, ctypes.c_ulong(0))
+        self.x.XSync(self.display, 0)
+        return status == 0
+
     def focus(self):
         window, revert = ctypes.c_ulong(), ctypes.c_int()
         self.x.XGetInputFocus(self.display, ctypes.byref(window), ctypes.byref(revert))

@@ -7,12 +7,15 @@ use std::time::Duration;
 use crate::consent::{Background, ConsentSource, NeverJoined};
 use crate::limits::Limits;
 use crate::recording::video::{NoEncoder, VideoEncoder};
+use crate::settings::Overrides;
 
 /// The process's surroundings.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Where global settings are kept; `None`: they are not saved.
     pub settings_file: Option<PathBuf>,
+    /// What the settings are here where nobody set them, as far as that differs from the engine's own defaults.
+    pub defaults: Overrides,
     /// Time-out of a call if neither the call nor a setting says otherwise.
     pub call_timeout: Option<Duration>,
     /// How long a session without a lease may do nothing before it ends; `None`: the default.
@@ -38,6 +41,7 @@ impl Default for Host {
     fn default() -> Self {
         Self {
             settings_file: None,
+            defaults: Overrides::default(),
             call_timeout: None,
             session_idle: None,
             limits: Limits::default(),

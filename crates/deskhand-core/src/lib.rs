@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod agent_cursor;
 pub mod call;
 pub mod consent;
 pub mod desktop;

@@ -68,11 +68,20 @@ pub struct Overrides {
     #[schemars(range(min = 100, max = 600000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_timeout_ms: Option<u64>,
+    /// Whether people see a cursor where this session acts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_cursor: Option<bool>,
 }
 
 /// Names of the settings, in the order of [`Overrides`].
-pub const NAMES: [&str; 5] =
-    ["capture_mode", "max_image_dimension", "image_format", "max_elements", "call_timeout_ms"];
+pub const NAMES: [&str; 6] = [
+    "capture_mode",
+    "max_image_dimension",
+    "image_format",
+    "max_elements",
+    "call_timeout_ms",
+    "agent_cursor",
+];
 
 impl Overrides {
     /// Checks the ranges.
@@ -97,6 +106,7 @@ impl Overrides {
         set(&mut self.image_format, newer.image_format);
         set(&mut self.max_elements, newer.max_elements);
         set(&mut self.call_timeout_ms, newer.call_timeout_ms);
+        set(&mut self.agent_cursor, newer.agent_cursor);
     }
 
     /// Clears the setting called `name`; `false` if there is no such setting.
@@ -107,6 +117,7 @@ impl Overrides {
             "image_format" => self.image_format = None,
             "max_elements" => self.max_elements = None,
             "call_timeout_ms" => self.call_timeout_ms = None,
+            "agent_cursor" => self.agent_cursor = None,
             _ => return false,
         }
         true
@@ -124,6 +135,7 @@ impl Overrides {
             "image_format" => self.image_format.is_some(),
             "max_elements" => self.max_elements.is_some(),
             "call_timeout_ms" => self.call_timeout_ms.is_some(),
+            "agent_cursor" => self.agent_cursor.is_some(),
             _ => false,
         }
     }
@@ -157,6 +169,8 @@ pub struct Settings {
     pub max_elements: u32,
     /// Deadline of a call.
     pub call_timeout_ms: u64,
+    /// Whether people see a cursor where this session acts.
+    pub agent_cursor: bool,
 }
 
 impl Default for Settings {
@@ -169,6 +183,8 @@ impl Default for Settings {
             // About 12 KB of outline.
             max_elements: 300,
             call_timeout_ms: 30_000,
+            // A person at the desktop should see who acts on it. Where nobody is, the host says so.
+            agent_cursor: true,
         }
     }
 }
@@ -183,6 +199,7 @@ impl Settings {
             settings.image_format = layer.image_format.unwrap_or(settings.image_format);
             settings.max_elements = layer.max_elements.unwrap_or(settings.max_elements);
             settings.call_timeout_ms = layer.call_timeout_ms.unwrap_or(settings.call_timeout_ms);
+            settings.agent_cursor = layer.agent_cursor.unwrap_or(settings.agent_cursor);
         }
         settings
     }

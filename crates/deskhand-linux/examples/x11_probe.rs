@@ -88,7 +88,7 @@ async fn perform(x11: &X11, command: &str) -> Result<String, Box<dyn Error>> {
                 CaptureTarget::Region(Rect::new(number(0)?, number(1)?, size(2)?, size(3)?))
             };
             let begun = Instant::now();
-            let capture = x11.capture(target, &stop).await?;
+            let capture = x11.capture(target.into(), &stop).await?;
             let took = begun.elapsed();
             let file = rest.split(' ').next_back().unwrap_or("");
             if file.contains('/') {

@@ -44,6 +44,7 @@ pub fn desktop(source: Arc<dyn EnvironmentSource>, program: PathBuf) -> Desktop 
     let keyboard =
         PlainKeyboard::new(Arc::clone(&x11) as _, Arc::clone(&windows), Arc::clone(&source), x11.guard());
     Desktop {
+        overlay: Arc::new(x11.overlay()),
         screen,
         pointer: x11,
         keyboard: Arc::new(keyboard),

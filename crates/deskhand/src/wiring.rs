@@ -9,6 +9,7 @@ use std::time::Duration;
 use deskhand_core::consent::ConsentSource;
 use deskhand_core::desktop::{Check, Clipboard, Health};
 use deskhand_core::limits::Limits;
+use deskhand_core::settings::Overrides;
 use deskhand_core::{Engine, Host, SessionId};
 #[cfg(not(feature = "host-consent"))]
 use deskhand_linux::consent::Records;
@@ -68,8 +69,11 @@ impl Wiring {
         let clipboard = Arc::clone(&desktop.clipboard);
         let session_idle = seconds("DESKHAND_SESSION_IDLE_TTL_SECS")?;
         let recording_idle = seconds("DESKHAND_RECORDING_IDLE_TTL_SECS")?;
+        // Nobody sits at a private desktop unless somebody looks in.
+        let agent_cursor = private.is_some().then_some(false);
         let host = Host {
             settings_file: settings_file(),
+            defaults: Overrides { agent_cursor, ..Overrides::default() },
             build: owner.map(|owner| owner.build.digest.clone()),
             recording_idle,
             video: Arc::new(video_encoder()),

@@ -8,6 +8,7 @@ mod accessibility;
 mod apps;
 mod clipboard;
 mod input;
+mod overlay;
 mod screen;
 mod windows;
 
@@ -25,7 +26,8 @@ pub use clipboard::{Clipboard, ClipboardContent, ClipboardData, ClipboardWritten
 pub use input::{
     Button, Chord, Click, Delivered, Direction, Drag, Key, Keyboard, Modifier, Pointer, Tally, Wheel,
 };
-pub use screen::{Capture, CaptureTarget, Display, Pixels, Screen};
+pub use overlay::{Act, AgentCursor, Colour, Overlay};
+pub use screen::{Capture, CaptureRequest, CaptureTarget, Display, Pixels, Screen};
 pub use windows::{FrameChange, Hit, Window, WindowId, WindowKind, WindowState, Windows};
 
 /// Asks a running operation to stop. An input operation looks at it between complete key or button events
@@ -49,6 +51,8 @@ pub struct Desktop {
     pub clipboard: Arc<dyn Clipboard>,
     /// Applications.
     pub apps: Arc<dyn Apps>,
+    /// What people see of agents.
+    pub overlay: Arc<dyn Overlay>,
     /// What works here.
     pub health: Arc<dyn Health>,
 }

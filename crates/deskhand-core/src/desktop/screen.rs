@@ -29,6 +29,22 @@ pub enum CaptureTarget {
     Window(WindowId),
 }
 
+/// A picture that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureRequest {
+    /// What it shows.
+    pub target: CaptureTarget,
+    /// Whether agent cursors are in it; otherwise it shows what lies below them.
+    pub agent_cursors: bool,
+}
+
+/// Without agent cursors.
+impl From<CaptureTarget> for CaptureRequest {
+    fn from(target: CaptureTarget) -> Self {
+        Self { target, agent_cursors: false }
+    }
+}
+
 /// Pixels of a [`CaptureTarget`].
 #[derive(Clone, Debug)]
 pub struct Capture {
@@ -78,5 +94,5 @@ pub trait Screen: Send + Sync {
     /// # Errors
     /// `CaptureBusy`, `CaptureFailed` (a minimised window, with the reason), `WindowGone`, and those of
     /// [`Screen::displays`].
-    async fn capture(&self, target: CaptureTarget, stop: &Stop) -> Result<Capture, PortError>;
+    async fn capture(&self, request: CaptureRequest, stop: &Stop) -> Result<Capture, PortError>;
 }

@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use super::invoke::Tracked;
 use super::{Engine, Shared};
 use crate::activity::Activity;
+use crate::agent_cursor::Cursors;
 use crate::call::{Call, Outcome};
 use crate::consent::{Grant, Leave};
-use crate::desktop::{Capture, CaptureTarget, Check, Delivered, Desktop, Stop, Window, WindowId};
+use crate::desktop::{Capture, CaptureRequest, Check, Delivered, Desktop, Stop, Window, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::progress::{Part, ProgressSink, Reporter};
@@ -25,6 +26,7 @@ use crate::settings::{GlobalSettings, Settings};
 #[derive(Clone, Debug)]
 pub struct Context {
     shared: Arc<Shared>,
+    desktop: Desktop,
     session: Arc<Session>,
     id: u64,
     settings: Settings,
@@ -69,7 +71,7 @@ impl Drop for ActingGuard {
 
 impl Context {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        (shared, desktop): (Arc<Shared>, Desktop),
         (session, id, leave): (Arc<Session>, u64, Arc<Leave>),
         settings: Settings,
         deadline: Instant,
@@ -80,6 +82,7 @@ impl Context {
         let ticket = Arc::new(Mutex::new(ticket));
         Self {
             shared,
+            desktop,
             session,
             id,
             settings,
@@ -151,7 +154,12 @@ impl Context {
 
     /// The desktop. Steps go through [`Context::step`].
     pub fn desktop(&self) -> &Desktop {
-        &self.shared.desktop
+        &self.desktop
+    }
+
+    /// What people see of agents.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.shared.cursors
     }
 
     /// The process's surroundings.
@@ -256,9 +264,9 @@ impl Context {
     ///
     /// # Errors
     /// `consent_required`, and those of the port.
-    pub async fn capture(&self, target: CaptureTarget) -> Result<Capture> {
+    pub async fn capture(&self, request: impl Into<CaptureRequest>) -> Result<Capture> {
         self.leave.require_sight().await?;
-        Ok(self.desktop().screen.capture(target, &self.stop).await?)
+        Ok(self.desktop().screen.capture(request.into(), &self.stop).await?)
     }
 
     /// What the person at the machine allows at this moment.

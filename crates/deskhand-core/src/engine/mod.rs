@@ -8,6 +8,7 @@ mod input;
 mod invoke;
 mod leased;
 mod restore;
+mod showing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub use leased::Leased;
 pub(crate) use restore::Restored;
 
 use crate::activity::Activity;
+use crate::agent_cursor::Cursors;
 use crate::call::{Call, Outcome, SessionId};
 use crate::consent::Leave;
 use crate::consent::gate::Gate;
@@ -39,7 +41,7 @@ use crate::recording::trajectory::Reason;
 use crate::recording::{Recordings, Turn};
 use crate::session::{IDLE_END, Lease, Session, SessionInfo, Sessions};
 use crate::settings::{GlobalSettings, Settings};
-use crate::tools;
+use crate::tools::{self, Surface};
 use invoke::Admitted;
 
 /// Runs tools on a desktop. Cheap to clone.
@@ -55,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) queue: DesktopQueue,
     pub(crate) sessions: Sessions,
+    pub(crate) cursors: Arc<Cursors>,
     pub(crate) settings: GlobalSettings,
     pub(crate) activity: Arc<Activity>,
     pub(crate) gate: Arc<Gate>,
@@ -73,13 +76,30 @@ impl Shared {
         self.failed.cancel();
         self.sessions.clear();
     }
+
+    /// The desktop for one call, which tells people where it acts if its session has a cursor.
+    fn desktop_of(
+        &self,
+        session: &Session,
+        settings: &Settings,
+        leave: &Arc<Leave>,
+        surface: Surface,
+    ) -> Desktop {
+        if surface == Surface::Control && settings.agent_cursor {
+            showing::showing(&self.desktop, self.cursors.of(session), leave)
+        } else {
+            self.desktop.clone()
+        }
+    }
 }
 
 impl Engine {
     /// An engine on `desktop`. Does no I/O.
     pub fn new(desktop: Desktop, host: Host) -> Self {
         let settings = GlobalSettings::new(host.settings_file.clone());
-        let sessions = Sessions::new(host.limits, host.session_idle.unwrap_or(IDLE_END));
+        let cursors = Arc::new(Cursors::new(Arc::clone(&desktop.overlay)));
+        let idle = host.session_idle.unwrap_or(IDLE_END);
+        let sessions = Sessions::new(host.limits, idle, Arc::clone(&cursors));
         let consent = Arc::clone(&host.consent);
         let gate = Gate::new(consent, Arc::clone(&desktop.accessibility), host.background.clone());
         let shared = Arc::new_cyclic(|shared| Shared {
@@ -87,6 +107,7 @@ impl Engine {
             host,
             queue: DesktopQueue::default(),
             sessions,
+            cursors,
             settings,
             activity: Arc::default(),
             gate: Arc::new(gate),
@@ -193,14 +214,15 @@ impl Engine {
         let turn = recorded.and_then(|arguments| self.turn(tool.spec.name, arguments, &session));
         let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let (global, own) = (self.shared.settings.overrides(), session.overrides());
-        let settings = Settings::effective(&[&global, &own]);
+        let settings = Settings::effective(&[&self.shared.host.defaults, &global, &own]);
         let is_set = global.call_timeout_ms.or(own.call_timeout_ms).is_some();
         let takes = if is_set { Duration::ZERO } else { prepared.takes };
+        let desktop = self.shared.desktop_of(&session, &settings, &leave, tool.spec.surface);
         let ticket = tool.spec.queue.map(|kind| self.shared.queue.ticket(&session.lane, kind));
         let timeout = prepared.timeout.unwrap_or_else(|| settings.call_timeout() + takes);
         let stop = Stop::new();
         let context = Context::new(
-            Arc::clone(&self.shared),
+            (Arc::clone(&self.shared), desktop),
             (Arc::clone(&session), entry.id(), Arc::clone(&leave)),
             settings,
             Instant::now() + timeout,

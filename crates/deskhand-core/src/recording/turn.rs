@@ -314,7 +314,7 @@ const TO_FOCUS: &[&str] = &["type_text", "type_text_chars", "press_key", "hotkey
 /// Takes a picture, if the screen may be seen at this moment.
 async fn see(desktop: &Desktop, leave: &Leave, target: CaptureTarget, stop: &Stop) -> Result<Capture> {
     leave.require_sight().await?;
-    Ok(desktop.screen.capture(target, stop).await?)
+    Ok(desktop.screen.capture(target.into(), stop).await?)
 }
 
 /// The primary display.

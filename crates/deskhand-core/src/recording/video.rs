@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::VideoState;
 use super::trajectory::{Reason, VideoRecord};
 use super::writer::{Room, failure};
-use crate::desktop::{Capture, CaptureTarget, Display, Pixels, Stop};
+use crate::desktop::{Capture, CaptureRequest, CaptureTarget, Display, Pixels, Stop};
 use crate::engine::Shared;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Rect;
@@ -258,7 +258,8 @@ impl Taking {
             }
             let stop = Stop::new();
             let _stops = stop.clone().drop_guard();
-            let capture = shared.desktop.screen.capture(CaptureTarget::Region(self.frame), &stop);
+            let request = CaptureRequest { target: CaptureTarget::Region(self.frame), agent_cursors: true };
+            let capture = shared.desktop.screen.capture(request, &stop);
             match tokio::time::timeout(FRAME_WAIT, capture).await {
                 Ok(Ok(capture)) => {
                     if self.frames.try_send(capture).is_err() {

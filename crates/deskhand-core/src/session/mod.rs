@@ -145,8 +145,12 @@ impl Session {
 
     /// What people call it: its label, or else its id.
     pub fn title(&self) -> Option<String> {
-        let label = self.with_about(|about| about.label.clone());
-        label.or_else(|| (!self.anonymous).then(|| self.lane.to_string()))
+        self.label().or_else(|| (!self.anonymous).then(|| self.lane.to_string()))
+    }
+
+    /// What its client called it.
+    pub(crate) fn label(&self) -> Option<String> {
+        self.with_about(|about| about.label.clone())
     }
 
     /// What became of its last calls, the newest last.

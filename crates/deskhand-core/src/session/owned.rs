@@ -1,9 +1,10 @@
-//! What a session owns: its setting overrides, and what it has been shown.
+//! What a session owns: its setting overrides, the look of its cursor, and what it has been shown.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::Session;
+use crate::agent_cursor::Look;
 use crate::desktop::{Node, Window, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::geometry::{PictureFrame, Rect};
@@ -17,10 +18,11 @@ pub const MAX_PICTURES: usize = 64;
 /// highest of them ended.
 const MAX_SPENT: usize = 1024;
 
-/// Snapshots, pictures and overrides.
+/// Snapshots, pictures, overrides and the look of its cursor.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
     overrides: Overrides,
+    cursor: Look,
     snapshots: VecDeque<Arc<Snapshot>>,
     snapshots_taken: u64,
     /// Of the windows that have a snapshot.
@@ -128,6 +130,16 @@ impl Session {
         for name in unset {
             overrides.unset(name);
         }
+    }
+
+    /// What the session chose of its cursor.
+    pub(crate) fn cursor_look(&self) -> Look {
+        self.owned().cursor.clone()
+    }
+
+    /// Changes what the session chose of its cursor.
+    pub(crate) fn change_cursor_look(&self, change: impl FnOnce(&mut Look)) {
+        change(&mut self.owned().cursor);
     }
 
     /// The indices of the elements of `window`: as in its kept snapshots, and new ones for new objects. Where all its

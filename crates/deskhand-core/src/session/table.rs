@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::CallLog;
 use super::{Lease, Session, SessionInfo};
+use crate::agent_cursor::Cursors;
 use crate::call::SessionId;
 use crate::error::{Code, Error, Result};
 use crate::limits::{self, Limits};
@@ -44,6 +45,7 @@ struct Inner {
     wake: Arc<Notify>,
     /// Calls that name no session.
     anonymous: Arc<CallLog>,
+    cursors: Arc<Cursors>,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +59,7 @@ struct Table {
 
 impl Sessions {
     /// No sessions.
-    pub fn new(limits: Limits, idle_end: Duration) -> Self {
+    pub(crate) fn new(limits: Limits, idle_end: Duration, cursors: Arc<Cursors>) -> Self {
         let inner = Inner {
             table: Mutex::default(),
             named: watch::Sender::new(0),
@@ -65,6 +67,7 @@ impl Sessions {
             idle_end,
             wake: Arc::default(),
             anonymous: CallLog::new(),
+            cursors,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -276,6 +279,7 @@ async fn clean_up(inner: Arc<Inner>, id: SessionId, session: Arc<Session>) {
         tracing::error!(session = %id, "recordings of an ended session are still being written");
     }
     session.clear();
+    inner.cursors.end(&session);
     {
         let mut table = inner.lock();
         table.ending.remove(&id);

@@ -25,7 +25,7 @@ impl Effective {
         let session =
             if context.session().anonymous { Overrides::default() } else { context.session().overrides() };
         Self {
-            settings: Settings::effective(&[&global, &session]),
+            settings: Settings::effective(&[&context.host().defaults, &global, &session]),
             origins: settings::origins(&global, &session),
             problem: context.global_settings().problem().map(|error| error.message),
         }
@@ -88,6 +88,8 @@ pub(super) struct SetArguments {
     /// Deadline of a call.
     #[schemars(range(min = 100, max = 600000))]
     call_timeout_ms: Option<u64>,
+    /// Whether people see a cursor where this session acts.
+    agent_cursor: Option<bool>,
     /// Names of settings to set back to what is below.
     unset: Option<Vec<String>>,
 }
@@ -100,6 +102,7 @@ impl SetArguments {
             image_format: self.image_format,
             max_elements: self.max_elements,
             call_timeout_ms: self.call_timeout_ms,
+            agent_cursor: self.agent_cursor,
         }
     }
 }
@@ -141,11 +144,25 @@ impl Tool for SetConfig {
 
     async fn run(arguments: SetArguments, context: Context) -> Result<Effective> {
         let unset = arguments.unset.clone().unwrap_or_default();
-        if context.session().anonymous {
-            context.global_settings().change(&arguments.overrides(), &unset)?;
-        } else {
-            context.session().change_overrides(&arguments.overrides(), &unset);
-        }
+        change(&context, &arguments.overrides(), &unset)?;
         Ok(Effective::of(&context))
     }
+}
+
+/// Changes the session's settings, or the global ones where there is no session.
+pub(super) fn change(context: &Context, set: &Overrides, unset: &[String]) -> Result<()> {
+    if context.session().anonymous {
+        context.global_settings().change(set, unset)?;
+    } else {
+        context.session().change_overrides(set, unset);
+    }
+    if !effective(context).agent_cursor {
+        context.cursors().hide(context.session());
+    }
+    Ok(())
+}
+
+/// The session's settings as they are now.
+pub(super) fn effective(context: &Context) -> Settings {
+    Effective::of(context).settings
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::target::{self, Aim, Space};
 use super::{Reply, Spec, Surface, Tool};
-use crate::desktop::WindowId;
+use crate::desktop::{Act, WindowId};
 use crate::effect::{Effect, EffectReport, Route};
 use crate::engine::Context;
 use crate::error::Result;
@@ -108,6 +108,9 @@ impl Tool for MoveCursor {
             .act(async {
                 let place = target::place(&context, &arguments.aim()).await?;
                 let before = pointer.position().await?;
+                if context.settings().agent_cursor {
+                    context.cursors().show(context.session(), Act::Point(place.at));
+                }
                 pointer.move_to(place.at).await?;
                 Ok((place.at, before, pointer.position().await?))
             })

@@ -1,6 +1,7 @@
 //! The tools: each is one definition from which `tools/list`, the command line's help, the documentation and the
 //! consent table come. [`TOOLS`] is the list of them all.
 
+mod agent_cursor;
 mod app_state;
 mod apps;
 mod arguments;
@@ -235,6 +236,10 @@ pub const TOOLS: &[ToolDefinition] = &[
     define::<recording::InstallFfmpeg>(),
     define::<config::GetConfig>(),
     define::<config::SetConfig>(),
+    define::<agent_cursor::SetEnabled>(),
+    define::<agent_cursor::SetStyle>(),
+    define::<agent_cursor::SetMotion>(),
+    define::<agent_cursor::GetState>(),
     define::<sessions::GetSession>(),
     define::<sessions::ListSessions>(),
     define::<sessions::EndSession>(),

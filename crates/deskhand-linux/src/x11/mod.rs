@@ -1,8 +1,8 @@
 //! The ports on an X11 display: windows, pixels, pointer and keyboard, in the wire protocol alone.
 //!
 //! Requests of the X protocol block the thread that waits for their replies, so each connection has a thread of its
-//! own (`worker`): one for windows, one for input, one for captures, and one that counts changes. None is started
-//! before its first call, and none wakes up while nothing happens.
+//! own (`worker`): one for windows, one for input, one for captures, one that counts changes, and one that shows the
+//! agents' cursors while there are any. None is started before its first call, and none wakes up while nothing happens.
 
 mod authority;
 mod checks;
@@ -14,6 +14,7 @@ mod fence;
 pub mod guard;
 mod input;
 mod keyboard;
+mod overlay;
 mod pointer;
 mod screen;
 mod windows;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Capture, CaptureTarget, Chord, Click, Delivered, Display, Drag, Fact, FrameChange, Hit, Keyboard,
+    Capture, CaptureRequest, Chord, Click, Delivered, Display, Drag, Fact, FrameChange, Hit, Keyboard,
     Pointer, PortError, Screen, Stop, Tally, Wheel, Window, WindowId, WindowState, Windows,
 };
 use deskhand_core::geometry::Point;
@@ -37,6 +38,8 @@ pub use clipboard::X11Clipboard;
 use connection::{Link, Trouble};
 use guard::Guard;
 use input::Input;
+use overlay::Own;
+pub(crate) use overlay::X11Overlay;
 use screen::Camera;
 use windows::activate::Standing;
 use windows::changes::Watcher;
@@ -70,6 +73,7 @@ pub struct X11 {
     camera: Worker<Camera>,
     guard: Guard,
     seen: Seen,
+    own: Own,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -131,19 +135,29 @@ impl X11 {
         let desk = Worker::new("x11-windows", Arc::clone(&source), silent, move |environment| {
             Ok(Desk { link: Link::open(environment)?, seen: known.clone(), starts: 0 })
         });
-        let camera = Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, Camera::open);
+        let own = Own::default();
+        let unseen = own.clone();
+        let camera =
+            Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, move |environment| {
+                Camera::open(environment, unseen.clone())
+            });
         let guard = Guard::new(program);
         let guarded = guard.clone();
         let still_silent = PortError::DesktopStillSilent;
         let input = Worker::new("x11-input", Arc::clone(&source), still_silent, move |environment| {
             Input::open(environment, &guarded)
         });
-        Self { source, desk, input, camera, guard, seen, watcher: Mutex::new(None) }
+        Self { source, desk, input, camera, guard, seen, own, watcher: Mutex::new(None) }
     }
 
     /// The guard, for other parts of the program that change something which must not outlive us.
     pub fn guard(&self) -> Guard {
         self.guard.clone()
+    }
+
+    /// What shows people the agents' cursors, which this adapter does not see.
+    pub(crate) fn overlay(&self) -> X11Overlay {
+        X11Overlay::new(Arc::clone(&self.source), self.own.clone())
     }
 
     /// Runs something on the thread for windows that goes by the windows as they are now.
@@ -266,7 +280,7 @@ impl Windows for X11 {
             // The other end is gone only if the connection broke.
             return if counter.has_changed().is_ok() { Ok(counter) } else { Err(PortError::DesktopLost) };
         }
-        let started = windows::changes::start(environment)?;
+        let started = windows::changes::start(environment, self.own.clone())?;
         let started = timeout(SERVER_PATIENCE, started).await.map_err(|_| PortError::DesktopNotResponding)?;
         let started =
             started.map_err(|_| PortError::Internal("the thread for events broke down".to_owned()))??;
@@ -316,8 +330,8 @@ impl Screen for X11 {
         self.camera.run(&Stop::new(), false, |camera, _, _| camera.sync()).await
     }
 
-    async fn capture(&self, target: CaptureTarget, stop: &Stop) -> Result<Capture, PortError> {
-        let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(target);
+    async fn capture(&self, request: CaptureRequest, stop: &Stop) -> Result<Capture, PortError> {
+        let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(request);
         self.camera.run(stop, true, work).await.map_err(|error| self.seen.judge(error))
     }
 }

@@ -18,6 +18,7 @@
 mod accessibility;
 mod clipboard;
 mod input;
+mod overlay;
 mod parse;
 
 use std::collections::HashMap;
@@ -26,9 +27,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::desktop::{
-    Accessibility as _, Apps, Capture, CaptureTarget, Change, ChangeKind, Check, Desktop, Display, ElementId,
-    Ended, Fact, FrameChange, Health, Hit, InstalledApp, LaunchRequest, Launched, Need, Node, Pixels,
-    PortError, RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowKind, WindowState, Windows,
+    Accessibility as _, Apps, Capture, CaptureRequest, CaptureTarget, Change, ChangeKind, Check, Desktop,
+    Display, ElementId, Ended, Fact, FrameChange, Health, Hit, InstalledApp, LaunchRequest, Launched, Need,
+    Node, Pixels, PortError, RunningApp, Screen, Stop, Text, Value, Window, WindowId, WindowKind,
+    WindowState, Windows,
 };
 use deskhand_core::geometry::{Point, Rect};
 use tokio::sync::{broadcast, watch};
@@ -54,6 +56,7 @@ pub(crate) struct State {
     pub(crate) silent: bool,
     pub(crate) clipboards: clipboard::Clipboards,
     pub(crate) captures: usize,
+    pub(crate) overlay: overlay::Cursors,
     next_window: u64,
 }
 
@@ -103,6 +106,7 @@ impl FakeDesktop {
             silent: false,
             clipboards: clipboard::Clipboards::default(),
             captures: 0,
+            overlay: overlay::Cursors::default(),
             next_window,
         };
         Self {
@@ -122,6 +126,7 @@ impl FakeDesktop {
             keyboard: Arc::new(self.clone()),
             clipboard: Arc::new(self.clone()),
             apps: Arc::new(self.clone()),
+            overlay: Arc::new(self.clone()),
             health: Arc::new(self.clone()),
         }
     }
@@ -386,9 +391,9 @@ impl Screen for FakeDesktop {
         Ok(())
     }
 
-    async fn capture(&self, target: CaptureTarget, _: &Stop) -> Result<Capture, PortError> {
+    async fn capture(&self, request: CaptureRequest, _: &Stop) -> Result<Capture, PortError> {
         self.lock().captures += 1;
-        let frame = match target {
+        let frame = match request.target {
             CaptureTarget::Region(frame) => frame,
             CaptureTarget::Window(id) => {
                 let windows = self.lock().list();

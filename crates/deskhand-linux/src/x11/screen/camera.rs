@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use deskhand_core::desktop::{Capture, CaptureTarget, Pixels, PortError, WindowId};
+use deskhand_core::desktop::{Capture, CaptureRequest, CaptureTarget, Pixels, PortError, WindowId};
 use deskhand_core::geometry::Rect;
 use x11rb::connection::{Connection, RequestConnection as _};
 use x11rb::protocol::Event;
@@ -10,11 +10,12 @@ use x11rb::protocol::composite::{self, ConnectionExt as _};
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ConnectionExt as _, Drawable, ImageOrder, Window as XWindow};
 
-use super::pixels::{Alpha, Layer, convert, merge};
+use super::pixels::{Alpha, Layer, convert, cut, lay, merge};
 use super::reveal::{self, Painted};
 use super::segment::{Part, Segment};
 use crate::environment::SessionEnvironment;
 use crate::x11::connection::{Link, Trouble, unless_refused};
+use crate::x11::overlay::Own;
 use crate::x11::windows::frame::remainder;
 use crate::x11::windows::listing::{self, Listed, Listing};
 
@@ -23,21 +24,23 @@ const TRIES: usize = 3;
 
 /// What the capture thread owns.
 pub(in crate::x11) struct Camera {
-    link: Link,
+    pub(super) link: Link,
+    /// What we show ourselves.
+    pub(super) own: Own,
     segment: Segment,
     /// Whether windows can be had without what covers them.
-    composite: bool,
+    pub(super) composite: bool,
     /// Windows (children of the root) that this connection has redirected. The server keeps them so until the
     /// connection ends.
     redirected: HashMap<XWindow, Painted>,
 }
 
 impl Camera {
-    /// Connects.
-    pub(in crate::x11) fn open(environment: &SessionEnvironment) -> Result<Self, PortError> {
+    /// Connects. `own` is what is in no picture.
+    pub(in crate::x11) fn open(environment: &SessionEnvironment, own: Own) -> Result<Self, PortError> {
         let link = Link::open(environment)?;
         let composite = extensions(&link).map_err(PortError::from)?;
-        Ok(Self { link, segment: Segment::default(), composite, redirected: HashMap::new() })
+        Ok(Self { link, own, segment: Segment::default(), composite, redirected: HashMap::new() })
     }
 
     /// Whether windows can be captured without what covers them.
@@ -59,13 +62,22 @@ impl Camera {
     ///
     /// # Errors
     /// `WindowGone`, `CaptureFailed`.
-    pub(in crate::x11) fn capture(&mut self, target: CaptureTarget) -> Result<Capture, Trouble> {
+    pub(in crate::x11) fn capture(&mut self, request: CaptureRequest) -> Result<Capture, Trouble> {
         self.take_events()?;
-        match target {
-            CaptureTarget::Region(region) => self.region(region),
+        match request.target {
+            CaptureTarget::Region(region) => {
+                let mut capture = self.region(region)?;
+                if !request.agent_cursors {
+                    self.uncover(&mut capture)?;
+                }
+                Ok(capture)
+            }
             CaptureTarget::Window(id) => {
                 for _ in 0..TRIES {
-                    if let Some(capture) = self.window(id)? {
+                    if let Some(mut capture) = self.window(id)? {
+                        if request.agent_cursors {
+                            self.cover(&mut capture);
+                        }
                         return Ok(capture);
                     }
                 }
@@ -86,6 +98,16 @@ impl Camera {
         let pixels = pixels
             .ok_or_else(|| PortError::CaptureFailed("the desktop has just changed its size".to_owned()))?;
         Ok(Capture { pixels, frame, stale: false })
+    }
+
+    /// Draws what we show over the picture of a window, which has nothing of what lies over it.
+    fn cover(&self, capture: &mut Capture) {
+        for sprite in self.own.sprites() {
+            if let Some(part) = sprite.area.intersection(&capture.frame) {
+                let layer = Layer { pixels: cut(&sprite.pixels, sprite.area, part), frame: part };
+                lay(&mut capture.pixels.rgba, capture.frame, &layer);
+            }
+        }
     }
 
     /// `None`: something changed on the way, so it is worth another try.
@@ -135,13 +157,23 @@ impl Camera {
 
     /// Sees to it that a window has memory of its own. Whether it has been painted there; `None`: it is gone.
     fn redirect(&mut self, listing: &Listing, part: &Listed) -> Result<Option<bool>, Trouble> {
-        if let Some(painted) = self.redirected.get(&part.top) {
+        self.redirect_top(listing, part.top, part.top_area)
+    }
+
+    /// The same for a child of the root, whatever it is.
+    pub(super) fn redirect_top(
+        &mut self,
+        listing: &Listing,
+        top: XWindow,
+        area: Rect,
+    ) -> Result<Option<bool>, Trouble> {
+        if let Some(painted) = self.redirected.get(&top) {
             return Ok(Some(*painted == Painted::Yes));
         }
-        let hidden = listing.hidden_part(part);
-        let painted = reveal::redirect(&self.link, part.top, part.top_area, hidden)?;
+        let hidden = listing.hidden_part(top, area);
+        let painted = reveal::redirect(&self.link, top, area, hidden)?;
         if let Some(painted) = painted {
-            self.redirected.insert(part.top, painted);
+            self.redirected.insert(top, painted);
         }
         Ok(painted.map(|painted| painted == Painted::Yes))
     }
@@ -161,21 +193,32 @@ impl Camera {
 
     fn layer(&mut self, part: &Listed) -> Result<Option<Layer>, Trouble> {
         let Some(frame) = part.window.frame.intersection(&part.top_area) else { return Ok(None) };
+        self.layer_of(part.top, frame, part.top_area, part.window.client)
+    }
+
+    /// `frame` of a child of the root that has `area`; `client` is where its coverage counts. `None`: it is gone.
+    pub(super) fn layer_of(
+        &mut self,
+        top: XWindow,
+        frame: Rect,
+        area: Rect,
+        client: Rect,
+    ) -> Result<Option<Layer>, Trouble> {
         let pixmap = self.link.x.generate_id()?;
-        let named = self.link.x.composite_name_window_pixmap(part.top, pixmap)?.check();
+        let named = self.link.x.composite_name_window_pixmap(top, pixmap)?.check();
         if unless_refused(named)?.is_none() {
             // The server has given this number to another window since.
-            self.redirected.remove(&part.top);
+            self.redirected.remove(&top);
             return Ok(None);
         }
-        let pixels = self.pixels(pixmap, frame, part.top_area, part.window.client);
+        let pixels = self.pixels(pixmap, frame, area, client);
         self.link.x.free_pixmap(pixmap)?;
         Ok(pixels?.map(|pixels| Layer { pixels, frame }))
     }
 
     /// Without XComposite: what the screen shows of the window.
     fn uncovered_part(&mut self, listing: &Listing, listed: &Listed) -> Result<Capture, Trouble> {
-        let covered = listing.hidden_part(listed);
+        let covered = listing.hidden_part(listed.top, listed.top_area);
         let mut capture = self.region(listed.window.frame)?;
         capture.stale = covered.iter().any(|part| part.intersection(&capture.frame).is_some());
         Ok(capture)
@@ -183,7 +226,7 @@ impl Camera {
 
     /// Pixels of `frame` from a drawable that shows `area`, all in screen coordinates. `client` is where coverage
     /// counts.
-    fn pixels(
+    pub(super) fn pixels(
         &mut self,
         drawable: Drawable,
         frame: Rect,
@@ -234,12 +277,13 @@ fn extensions(link: &Link) -> Result<bool, Trouble> {
 }
 
 impl Listing {
-    /// The parts of `listed` that are off the screen or under other windows, in screen coordinates.
-    pub(in crate::x11) fn hidden_part(&self, listed: &Listed) -> Vec<Rect> {
-        let above = self.stack.iter().skip_while(|(top, _)| *top != listed.top).skip(1);
+    /// The parts of `top`, a child of the root that has `area`, that are off the screen or under other windows, in screen
+    /// coordinates.
+    pub(in crate::x11) fn hidden_part(&self, top: XWindow, area: Rect) -> Vec<Rect> {
+        let above = self.stack.iter().skip_while(|(other, _)| *other != top).skip(1);
         let covers: Vec<Rect> = above.map(|&(_, area)| area).collect();
-        let mut hidden = remainder(listed.top_area, &[self.root]);
-        hidden.extend(covers.iter().filter_map(|cover| cover.intersection(&listed.top_area)));
+        let mut hidden = remainder(area, &[self.root]);
+        hidden.extend(covers.iter().filter_map(|cover| cover.intersection(&area)));
         hidden
     }
 }

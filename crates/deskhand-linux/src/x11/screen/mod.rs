@@ -1,5 +1,6 @@
 //! Displays and their pixels.
 
+mod beneath;
 mod camera;
 mod displays;
 mod pixels;

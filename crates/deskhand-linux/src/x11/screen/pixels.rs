@@ -106,7 +106,19 @@ pub(super) fn merge(mut layers: Vec<Layer>) -> Option<Layer> {
     Some(Layer { pixels: Pixels { width: frame.width, height: frame.height, rgba }, frame })
 }
 
-fn lay(canvas: &mut [u8], frame: Rect, layer: &Layer) {
+/// The part of a picture of `frame` that shows `area`, a part of that.
+pub(super) fn cut(pixels: &Pixels, frame: Rect, area: Rect) -> Pixels {
+    let stride = usize::try_from(frame.width).unwrap_or(0) * 4;
+    let left = usize::try_from(i64::from(area.x) - i64::from(frame.x)).unwrap_or(0) * 4;
+    let top = usize::try_from(i64::from(area.y) - i64::from(frame.y)).unwrap_or(0);
+    let length = usize::try_from(area.width).unwrap_or(0) * 4;
+    let rows = pixels.rgba.chunks_exact(stride.max(1)).skip(top).take(area.height as usize);
+    let rgba = rows.flat_map(|row| row.get(left..left + length).unwrap_or_default()).copied().collect();
+    Pixels { width: area.width, height: area.height, rgba }
+}
+
+/// Lays a picture over one of `frame`, of which it shows a part.
+pub(super) fn lay(canvas: &mut [u8], frame: Rect, layer: &Layer) {
     let stride = usize::try_from(layer.frame.width).unwrap_or(0) * 4;
     let canvas_stride = usize::try_from(frame.width).unwrap_or(0) * 4;
     let left = usize::try_from(i64::from(layer.frame.x) - i64::from(frame.x)).unwrap_or(0) * 4;

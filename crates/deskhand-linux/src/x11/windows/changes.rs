@@ -15,6 +15,7 @@ use x11rb::protocol::xproto::{
 
 use crate::environment::SessionEnvironment;
 use crate::x11::connection::{Link, Trouble};
+use crate::x11::overlay::Own;
 
 /// A thread that reads events, and the number that it counts up. Ends when it is dropped.
 pub(in crate::x11) struct Watcher {
@@ -33,11 +34,12 @@ impl Drop for Watcher {
 /// Starts the thread, which connects and then tells the result.
 pub(in crate::x11) fn start(
     environment: std::sync::Arc<SessionEnvironment>,
+    own: Own,
 ) -> Result<oneshot::Receiver<Result<Watcher, PortError>>, PortError> {
     let (started, answer) = oneshot::channel();
     std::thread::Builder::new()
         .name("x11-events".to_owned())
-        .spawn(move || match begin(&environment) {
+        .spawn(move || match begin(&environment, own) {
             Ok((observer, watcher)) => {
                 if started.send(Ok(watcher)).is_ok() {
                     observer.observe();
@@ -51,20 +53,24 @@ pub(in crate::x11) fn start(
     Ok(answer)
 }
 
-fn begin(environment: &SessionEnvironment) -> Result<(Observer, Watcher), PortError> {
+fn begin(environment: &SessionEnvironment, own: Own) -> Result<(Observer, Watcher), PortError> {
     let link = Link::open(environment)?;
     let socket = link.x.stream().as_fd().try_clone_to_owned();
     let socket = socket.map_err(|error| PortError::Internal(format!("no descriptor for events: {error}")))?;
     let (counter, reader) = watch::channel(0);
-    let mut observer = Observer { link, counter, observed: HashSet::new() };
+    let mut observer = Observer { link, own, counter, observed: HashSet::new(), unseen: HashSet::new() };
     observer.begin().map_err(PortError::from)?;
     Ok((observer, Watcher { counter: reader, socket }))
 }
 
 struct Observer {
     link: Link,
+    own: Own,
     counter: watch::Sender<u64>,
     observed: HashSet<XWindow>,
+    /// Windows of our own, which are no part of the desktop. Kept until they are told to be gone: their client may have
+    /// ended by then.
+    unseen: HashSet<XWindow>,
 }
 
 impl Observer {
@@ -74,7 +80,11 @@ impl Observer {
         self.link.x.change_window_attributes(self.link.root, &attributes)?;
         let children = self.link.x.query_tree(self.link.root)?.reply()?.children;
         for window in children {
-            self.observe_window(window)?;
+            if self.own.is_own(window) {
+                self.unseen.insert(window);
+            } else {
+                self.observe_window(window)?;
+            }
         }
         self.observe_clients()?;
         self.link.sync()
@@ -95,6 +105,9 @@ impl Observer {
 
     /// Whether `event` is a change that counts; begins to observe the windows that it announces.
     fn changes(&mut self, event: &Event) -> Result<bool, Trouble> {
+        if self.is_own(event) {
+            return Ok(false);
+        }
         let atoms = &self.link.atoms;
         Ok(match event {
             Event::PropertyNotify(event) if event.window == self.link.root => {
@@ -130,6 +143,20 @@ impl Observer {
             | Event::GravityNotify(_) => true,
             _ => false,
         })
+    }
+
+    fn is_own(&mut self, event: &Event) -> bool {
+        match event {
+            Event::CreateNotify(event) if self.own.is_own(event.window) => {
+                self.unseen.insert(event.window);
+                true
+            }
+            Event::DestroyNotify(event) => self.unseen.remove(&event.window),
+            Event::MapNotify(event) => self.unseen.contains(&event.window),
+            Event::UnmapNotify(event) => self.unseen.contains(&event.window),
+            Event::ConfigureNotify(event) => self.unseen.contains(&event.window),
+            _ => false,
+        }
     }
 
     fn counts(&self, property: Atom) -> bool {

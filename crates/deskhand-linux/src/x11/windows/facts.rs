@@ -43,7 +43,8 @@ pub(in crate::x11) fn read(link: &Link, listing: &Listing, id: WindowId) -> Resu
 }
 
 fn hidden_part(listing: &Listing, listed: &Listed) -> String {
-    let parts: Vec<_> = listing.hidden_part(listed).iter().map(ToString::to_string).collect();
+    let parts: Vec<_> =
+        listing.hidden_part(listed.top, listed.top_area).iter().map(ToString::to_string).collect();
     if parts.is_empty() { "none".to_owned() } else { parts.join("; ") }
 }
 
