@@ -121,6 +121,10 @@ def test_firefox_shows_the_page_of_the_tab_that_is_shown(desktop, tmp_path):
             window = client.window(pid=process.pid, timeout=60)
             client.tree(window)
 
+            tab = client.element(window, role="page tab", timeout=30)
+            answer = client.try_call("select_text", window_id=window["window_id"], element_index=tab.index, text=tab.name[:3])
+            assert answer.code == "not_supported", answer.structured
+
             def pages():
                 return [e.name for e in client.tree(window, max_elements=3000).elements if e.role == "document web"]
 

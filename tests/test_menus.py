@@ -118,3 +118,20 @@ def test_mousepad(client, desktop):
         client.window(title="About")
     finally:
         processes.end(process)
+
+
+def test_a_button_that_shows_a_picture_alone(client, desktop):
+    process = desktop.start(["gnome-calculator"])
+    try:
+        window = client.window(pid=process.pid)
+        client.element(window, role="button", contains="Primary menu")
+        answer = client.try_call("invoke_menu", window_id=window["window_id"], path=["No such menu"])
+        assert answer.code == "element_not_found" and "Primary menu" in answer.error_message, answer.structured
+        answer = invoke(client, window["window_id"], "Primary menu", "Preferences")
+        assert answer["effect"] == "confirmed", answer.structured
+        client.window(title="Preferences")
+        # Its name is too long for the kernel, and its entry is called by another.
+        apps = client.call("list_apps")["running"]
+        assert [app["desktop_id"] for app in apps if process.pid in app["pids"]] == ["org.gnome.Calculator"], apps
+    finally:
+        processes.end(process)

@@ -13,7 +13,7 @@ use crate::effect::{Delivery, EFFECT_WAIT, Effect, EffectReport, Patience, Route
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
-use crate::tree::{is_text_input, quote};
+use crate::tree::{is_interactive, is_text_input, quote};
 
 /// Characters of a text that are looked through. What is longer cannot be counted as a whole.
 const READ: usize = 200_000;
@@ -160,6 +160,12 @@ fn has_caret(element: &Element) -> bool {
     element.node.states.has(State::Editable) || is_text_input(element.role())
 }
 
+fn is_in_document(element: &Element) -> bool {
+    ["document web", "document text", "document spreadsheet", "document frame", "document presentation"]
+        .iter()
+        .any(|role| element.is_in(role))
+}
+
 /// Selects with the keyboard: to the nearer end of the text, along it, and on with shift.
 async fn with_keyboard(context: &Context, element: &Element, text: &Text, range: Range) -> Result<()> {
     let Range { start, end } = range;
@@ -194,6 +200,12 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
 async fn select(arguments: &Arguments, context: &Context) -> Result<EffectReport> {
     let element = target::element(context, &arguments.aim()).await?;
     element.require_enabled(context).await?;
+    // Firefox says that what its own tabs and buttons are called can be selected, and that it is.
+    if is_interactive(element.role()) && !has_caret(&element) && !is_in_document(&element) {
+        let message =
+            format!("{} holds no text that could be selected; nothing was done", element.describe());
+        return Err(Error::new(Code::NotSupported, message));
+    }
     let before = read(context, &element).await?;
     let range = arguments.range_in(&before.content, before.length)?;
     let delivery = arguments.delivery.unwrap_or_default();

@@ -107,8 +107,12 @@ impl Catalog {
             .or_else(|| find(&|entry| is_class(&entry.id)))
             .or_else(|| {
                 find(&|entry| {
-                    entry.is_plain() && program_name(entry).as_deref() == program && program.is_some()
+                    let name = program_name(entry).filter(|_| entry.is_plain());
+                    name.zip(program).is_some_and(|(name, program)| is_called(&name, program))
                 })
+            })
+            .or_else(|| {
+                find(&|entry| entry.is_plain() && program_name(entry).is_some_and(|name| is_class(&name)))
             })
             .or_else(|| find(&|entry| last_part(&entry.id) == class))
             .or_else(|| find(&|entry| is_class(&entry.name) || is_class(&entry.plain_name)))
@@ -121,6 +125,14 @@ impl Catalog {
         }
         needed::find(program, self.path.as_deref())
     }
+}
+
+/// The kernel keeps so many bytes of a process's name.
+const PROCESS_NAME: usize = 15;
+
+/// Whether a process of this name runs the program.
+fn is_called(program: &str, process: &str) -> bool {
+    program == process || process.len() == PROCESS_NAME && program.starts_with(process)
 }
 
 fn one_of(mut entries: Vec<&Entry>) -> Found<'_> {
@@ -282,6 +294,13 @@ mod tests {
         assert_eq!(of("org.gnome.Calculator", None), Some("org.gnome.Calculator"));
         assert_eq!(of("Mousepad", None), Some("org.xfce.mousepad"));
         assert_eq!(of("whatever", Some("mousepad")), Some("org.xfce.mousepad"));
+        assert_eq!(of("gnome-calculator", None), Some("org.gnome.Calculator"));
+        assert_eq!(
+            of("whatever", Some("gnome-calculato")),
+            Some("org.gnome.Calculator"),
+            "cut by the kernel"
+        );
+        assert_eq!(of("whatever", Some("gnome-calc")), None);
         assert_eq!(of("XTerm", Some("xterm")), None);
     }
 }

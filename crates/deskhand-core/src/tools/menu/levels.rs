@@ -157,7 +157,7 @@ impl<'a> Levels<'a> {
     /// and a key's name behind it.
     pub(super) fn called(&self, items: &[u32], wanted: &str) -> Named {
         let by = |matches: &dyn Fn(&str) -> bool| -> Vec<u32> {
-            items.iter().copied().filter(|&item| matches(&self.node(item).name)).collect()
+            items.iter().copied().filter(|&item| matches(self.label(item))).collect()
         };
         let plain_wanted = plain(wanted);
         let mut found = by(&|name| name == wanted);
@@ -171,6 +171,12 @@ impl<'a> Levels<'a> {
             [] => Named::None,
             _ => Named::Several,
         }
+    }
+
+    /// What an item is called by. A button that shows a picture alone may have a description only.
+    fn label(&self, place: u32) -> &str {
+        let node = self.node(place);
+        if node.name.is_empty() { &node.description } else { &node.name }
     }
 
     fn is_inside(&self, inner: u32, outer: u32) -> bool {
@@ -201,12 +207,8 @@ impl<'a> Levels<'a> {
 
     /// Says that `wanted` is not among `items`.
     pub(super) fn unknown(&self, path: &[String], level: usize, items: &[u32]) -> Error {
-        let names: Vec<&str> = items
-            .iter()
-            .map(|&item| self.node(item).name.as_str())
-            .filter(|name| !name.is_empty())
-            .take(LISTED)
-            .collect();
+        let names: Vec<&str> =
+            items.iter().map(|&item| self.label(item)).filter(|name| !name.is_empty()).take(LISTED).collect();
         let quoted: Vec<_> = names.iter().map(|name| quote(name, 60)).collect();
         let place = match level {
             0 => "the window".to_owned(),
@@ -357,6 +359,17 @@ frame
         assert_eq!(found(&gtk, &["File", "Wrap"]), [""; 0], "each level has its own items");
         assert_eq!(found(&tree(QT), &["file", "recent", "Notes"]), ["File", "Recent", "notes"]);
         assert_eq!(found(&tree(GTK4), &["File", "New"]), ["File", "New"]);
+    }
+
+    #[test]
+    fn a_button_without_a_name_is_called_by_its_description() {
+        let mut nodes =
+            tree("frame \"\"\n push button \"\"\n  menu \"\"\n push button \"Other\"\n  menu \"\"");
+        nodes[1].description = "Primary menu".to_owned();
+        let levels = Levels::of(&nodes);
+        assert_eq!(levels.resolve(&path(&["primary menu"])).ok(), Some(vec![1]));
+        let error = levels.resolve(&path(&["Third"])).unwrap_err().expect("there are items");
+        assert!(error.message.contains("Primary menu"), "{}", error.message);
     }
 
     #[test]
