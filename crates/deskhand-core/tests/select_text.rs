@@ -53,7 +53,7 @@ element_not_found: "three" does not occur
 > select_text {"window_id": 1, "element_index": 2, "text": "one", "delivery": "background"}
 not_supported: [2] text "Deaf" does not let its text be selected in the background; use delivery "foreground"
 > select_text {"window_id": 1, "element_index": 3, "text": "one"}
-not_supported: [3] button "Save" shows no text that could be selected by its characters; drag over it, or double-click a word
+not_supported: [3] button "Save" holds no text that could be selected; nothing was done
 > select_text {"window_id": 1, "element_index": 1}
 invalid_argument: argument `text`: missing; expected `text` or `range`
 "#;
