@@ -213,6 +213,14 @@ class Bench:
             for _ in range(15):
                 yield server.call(client, "click", window, x=x, y=y, space="screen")[:2]
 
+    def click_unwatched(self, server):
+        """The same without the agent cursor, which is on otherwise: nobody should wait for it."""
+        window, (x, y) = self.check_box()
+        with server.connect() as client:
+            server.call(client, "set_agent_cursor_enabled", enabled=False)
+            for _ in range(15):
+                yield server.call(client, "click", window, x=x, y=y, space="screen")[:2]
+
     def click_element(self, server):
         window, _ = self.check_box()
         with server.connect() as client:
@@ -322,6 +330,7 @@ class Bench:
         yield "picture of the desktop, PNG", "40", self.picture("png")
         yield "picture of the desktop, JPEG", "20", self.picture("jpeg")
         yield "click at a point", "5 + hold", self.click_point
+        yield "click at a point, no agent cursor", "5 + hold", self.click_unwatched
         yield "click on an element", "5", self.click_element
         yield "click on a button without an effect", "", self.click_unseen
         yield "100 characters, auto", "", self.hundred_characters("auto")

@@ -30,6 +30,9 @@ use crate::x11::screen;
 /// everything, such as a screen lock, wins.
 const MAX_RAISES: u32 = 12;
 
+/// A window that opens is placed and restacked a few times: what came above is looked at once for so long.
+const SETTLING: Duration = Duration::from_millis(60);
+
 /// Bytes of a picture that one request carries: below what every server takes.
 const PIECE: usize = 64 * 1024;
 
@@ -45,6 +48,8 @@ pub(super) struct Stage {
     compositing: u32,
     cursors: HashMap<Arc<str>, Cursor>,
     raises: u32,
+    /// When to look whether something is above the cursors.
+    look: Option<Instant>,
 }
 
 /// A cursor that is shown.
@@ -121,7 +126,7 @@ impl Stage {
         link.x.change_window_attributes(link.root, &notify)?;
         own.set_client(setup.resource_id_base, setup.resource_id_mask);
         let cursors = HashMap::new();
-        Ok(Self { link, own, displays, translucent, opaque, compositing, cursors, raises: 0 })
+        Ok(Self { link, own, displays, translucent, opaque, compositing, cursors, raises: 0, look: None })
     }
 
     /// Shows what `mailbox` asks for until there is nothing to see any more.
@@ -142,6 +147,7 @@ impl Stage {
             self.own.set_cursors(self.cursors.keys().cloned().collect());
             match next {
                 Some(next) => {
+                    let next = self.look.map_or(next, |look| look.min(next));
                     self.link.x.flush()?;
                     self.wait(bell, next.saturating_duration_since(Instant::now()));
                 }
@@ -362,11 +368,25 @@ impl Stage {
             covered |= !self.own.is_own(risen);
         }
         if covered && self.raises < MAX_RAISES {
-            self.raises += 1;
-            let above = ConfigureWindowAux::new().stack_mode(StackMode::ABOVE);
-            for cursor in self.cursors.values() {
-                self.link.x.configure_window(cursor.window, &above)?;
-            }
+            self.look.get_or_insert_with(|| Instant::now() + SETTLING);
+        }
+        if self.look.is_some_and(|look| look <= Instant::now()) {
+            self.look = None;
+            self.rise()?;
+        }
+        Ok(())
+    }
+
+    /// Raises the cursors if something is above them.
+    fn rise(&mut self) -> Result<(), Trouble> {
+        let stack = self.link.x.query_tree(self.link.root)?.reply()?.children;
+        if stack.last().is_none_or(|highest| self.own.is_own(*highest)) {
+            return Ok(());
+        }
+        self.raises += 1;
+        let above = ConfigureWindowAux::new().stack_mode(StackMode::ABOVE);
+        for cursor in self.cursors.values() {
+            self.link.x.configure_window(cursor.window, &above)?;
         }
         Ok(())
     }
