@@ -50,6 +50,18 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds) + Duration::from_millis(millis.parse().ok()?))
 }
 
+/// Milliseconds since 1970 of a moment that [`rfc3339`] wrote; `None` for anything else.
+pub fn milliseconds(moment: &str) -> Option<i64> {
+    let digits = |from: usize, to: usize| moment.get(from..to)?.parse::<u32>().ok().map(i64::from);
+    let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
+    let (hour, minute, second, milli) = (digits(11, 13)?, digits(14, 16)?, digits(17, 19)?, digits(20, 23)?);
+    // Years begin with March, as above.
+    let shifted = (month + 9) % 12;
+    let year = year - i64::from(month <= 2);
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * shifted + 2) / 5 + day - 1 - 719_468;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + milli)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +70,11 @@ mod tests {
     fn a_moment_has_milliseconds() {
         let at = UNIX_EPOCH + Duration::from_millis(951_782_400_007);
         assert_eq!(rfc3339(at), "2000-02-29T00:00:00.007Z");
+        for milli in [0, 951_782_400_007, 1_767_225_599_999, 1_796_078_386_363] {
+            let text = rfc3339(UNIX_EPOCH + Duration::from_millis(milli));
+            assert_eq!(milliseconds(&text), i64::try_from(milli).ok(), "{text}");
+        }
+        assert_eq!(milliseconds("yesterday"), None);
         for millis in [0, 951_782_400_007, 951_868_799_999, 1_796_000_000_123] {
             let since = Duration::from_millis(millis);
             assert_eq!(parse(&rfc3339(UNIX_EPOCH + since)), Some(since));

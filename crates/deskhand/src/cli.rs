@@ -306,6 +306,20 @@ pub(crate) enum DesktopCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecordingCommand {
+    /// Write a page that shows a recording in any browser, offline: turns, pictures, effects, errors
+    ///
+    /// It is one file. A page that was made before is replaced; another file never is.
+    Report {
+        /// The folder of the recording
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+        /// The page, instead of report.html in the folder
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        out: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Make a video of a recording's pictures, with the places marked at which it acted
     ///
     /// Needs ffmpeg.

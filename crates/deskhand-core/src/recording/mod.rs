@@ -7,6 +7,7 @@
 mod folder;
 pub mod render;
 pub(crate) mod replay;
+pub mod report;
 mod secrecy;
 pub mod trajectory;
 mod turn;

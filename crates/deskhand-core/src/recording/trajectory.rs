@@ -323,7 +323,7 @@ impl Action {
     ///
     /// # Errors
     /// `invalid_trajectory`.
-    fn read(folder: &Path, turn: u32) -> Result<Self> {
+    pub(super) fn read(folder: &Path, turn: u32) -> Result<Self> {
         let file = folder.join(turn_folder(turn)).join(ACTION);
         let action: Self = serde_json::from_str(&read(&file)?).map_err(|error| invalid(&file, &error))?;
         if action.turn != turn {

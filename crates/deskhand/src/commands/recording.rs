@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use deskhand_core::recording::render::{self, Rendered};
+use deskhand_core::recording::report::{self, Reported};
 
 use super::{fail_with, print, print_json};
 use crate::cli::RecordingCommand;
@@ -12,8 +13,37 @@ use crate::wiring;
 
 pub(crate) fn run(command: RecordingCommand) -> io::Result<ExitCode> {
     match command {
+        RecordingCommand::Report { dir, out, json } => report(&dir, out.as_deref(), json),
         RecordingCommand::Render { dir, out, json } => render(&dir, &out, json),
     }
+}
+
+fn report(folder: &Path, out: Option<&Path>, json: bool) -> io::Result<ExitCode> {
+    let made = match report::write(folder, out) {
+        Ok(made) => made,
+        Err(error) => return fail_with(&error, json),
+    };
+    if json {
+        print_json(&made)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Reported { file, turns, pictures, bytes, turns_left_out, pictures_left_out, turns_unreadable } = made;
+    let mut text = format!(
+        "wrote {}: {turns} turns, {pictures} different pictures, {} KB; open it in a browser",
+        file.display(),
+        bytes.div_ceil(1000)
+    );
+    for (count, what) in [
+        (turns_left_out, "turns are left out: too many for one page"),
+        (pictures_left_out, "pictures are left out: the page would be too large; it links their files"),
+        (turns_unreadable, "turns cannot be read; the page says why"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("\n{count} {what}"));
+        }
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn render(folder: &Path, out: &Path, json: bool) -> io::Result<ExitCode> {
