@@ -257,3 +257,20 @@ def test_text_of_a_page_is_selected_by_a_drag(client, desktop, tmp_path):
         assert '"The qui' in answer["after"], answer.structured
     finally:
         processes.end(process)
+
+
+def test_a_text_on_a_page_of_a_notebook_tells_its_selection(desktop, client):
+    """GTK 3 finds nothing at a point of a notebook but its tabs."""
+    process = desktop.start(["mousepad"])
+    try:
+        window = client.window(title="Mousepad")
+        number = window["window_id"]
+        client.call("type_text", window_id=number, query={"role": "text"}, text="one two three four five\n" * 8)
+        text = next(element for element in client.tree(window, frames=True).elements if element.role == "text")
+        x, y = (int(part) for part in re.search(r"@(-?\d+),(-?\d+) ", text.rest).groups())
+        start, end = ({"x": x + dx, "y": y + dy, "space": "screen"} for dx, dy in ((30, 30), (150, 60)))
+        answer = client.call("drag", window_id=number, **{"from": start, "to": end})
+        assert answer["effect"] == "confirmed", answer.structured
+        assert answer["after"].startswith("selected ") and "two three" in answer["after"], answer.structured
+    finally:
+        processes.end(process)

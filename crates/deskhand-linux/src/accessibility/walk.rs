@@ -17,7 +17,7 @@ use deskhand_core::geometry::Point;
 use super::app::{ACCESSIBLE, App, Failure, PROPERTIES, Silence, Toolkit};
 use super::bus::{Bus, CallError};
 use super::cells;
-use super::extents::Space;
+use super::extents::{self, Space};
 use super::mirror::Missing;
 use super::naming;
 use super::table;
@@ -393,6 +393,37 @@ fn optional(text: Result<String, Failure>) -> Result<String, Failure> {
     }
 }
 
+/// The content at `point` of the page that `tabs` shows. GTK 3 finds nothing in a notebook but its tabs, and holds the
+/// pages for children of these.
+async fn page_at(
+    bus: &Bus,
+    app: &App,
+    tabs: &ElementId,
+    space: Space,
+    point: Point,
+    until: Instant,
+) -> Option<ElementId> {
+    let is_list = app.memory().mirror.facts(tabs).is_some_and(|facts| facts.role == role::PAGE_TAB_LIST);
+    if !is_list {
+        return None;
+    }
+    let contents = {
+        let mirror = &app.memory().mirror;
+        let pages = mirror.children(tabs).iter();
+        pages.flat_map(|page| mirror.children(page).to_vec()).collect::<Vec<_>>()
+    };
+    let asked = contents.iter().map(|content| async move {
+        let (told, area) = tokio::join!(
+            name_and_states(bus, content, until),
+            extents::ask(bus, app, content, space.kind, until),
+        );
+        let is_shown = told.is_ok_and(|(_, states)| states.has(State::Showing));
+        is_shown && matches!(area, Ok(Some(area)) if space.to_screen(area).contains(point))
+    });
+    let holds = futures_util::future::join_all(asked).await;
+    contents.into_iter().zip(holds).find_map(|(content, holds)| holds.then_some(content))
+}
+
 /// How deep [`innermost`] descends: an application may name an object as its own child.
 const DEPTH: usize = 64;
 
@@ -416,6 +447,12 @@ pub(super) async fn innermost(
             Ok(reply) => reference(&reply)?,
             Err(Failure::Object(_)) => None,
             Err(failure) => return Err(failure),
+        };
+        let next = match next {
+            None if app.known_toolkit() == Toolkit::Gtk3 => {
+                page_at(bus, &app, &at, space, point, until).await
+            }
+            next => next,
         };
         let Some(next) = next.filter(|next| seen.insert(next.clone())) else { break };
         deepest = Some(next.clone());

@@ -214,6 +214,7 @@ pub(super) mod role {
     pub(crate) const ROOT_PANE: u32 = 46;
     pub(crate) const SPIN_BUTTON: u32 = 52;
     pub(crate) const STATUS_BAR: u32 = 54;
+    pub(crate) const PAGE_TAB_LIST: u32 = 38;
     pub(crate) const TABLE_CELL: u32 = 56;
     pub(crate) const TERMINAL: u32 = 60;
     pub(crate) const TEXT: u32 = 61;
