@@ -22,6 +22,8 @@
     at = Math.max(0, Math.min(turns.length - 1, at));
     if (turns.length === 0) return;
     fill(turns[at]);
+    /* What has the focus would be hidden. */
+    if (at !== shown && shown >= 0 && turns[shown].contains(document.activeElement)) focus = true;
     if (at !== shown) {
       turns.forEach((turn, i) => { turn.hidden = i !== at; });
       tabs.forEach((tab, i) => {
@@ -32,7 +34,10 @@
       previous.disabled = at === 0;
       next.disabled = at === turns.length - 1;
       place.textContent = at + 1 + " of " + turns.length;
-      try { history.replaceState(null, "", "#" + turns[at].id); } catch { /* A page from a file may not be allowed to. */ }
+      /* Not while the page loads: its end would move the focus to what the address names. */
+      if (document.readyState === "complete") {
+        try { history.replaceState(null, "", "#" + turns[at].id); } catch { /* A page from a file may not be allowed to. */ }
+      }
       if (at + 1 < turns.length) setTimeout(() => fill(turns[at + 1]), 50);
     }
     if (focus) tabs[at].focus({ preventScroll: true });
