@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use deskhand_core::recording::video::{FrameFormat, Timing, VideoEncoder, VideoFile};
+use deskhand_core::recording::video::{FrameFormat, GivingUp, Timing, VideoEncoder, VideoFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// What it is called.
 const PROGRAM: &str = "ffmpeg";
@@ -84,10 +84,6 @@ fn command(program: &Path, file: &Path, FrameFormat { width, height, timing }: F
     command.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y"]);
     // Nothing is to be guessed of the input.
     command.args(["-probesize", "32", "-analyzeduration", "0"]);
-    if timing == Timing::Live {
-        // It costs the first frame, which is guessed from all the same.
-        command.args(["-fflags", "nobuffer"]);
-    }
     command
         .args(["-f", "rawvideo", "-pixel_format", "rgb24", "-video_size"])
         .arg(format!("{width}x{height}"));
@@ -180,6 +176,14 @@ impl VideoFile for Encoding {
             // It has failed before, which was told then.
             None => Ok(()),
         }
+    }
+
+    fn giving_up(&self) -> io::Result<GivingUp> {
+        let handle = self.handle.try_clone()?;
+        Ok(Box::new(move || {
+            // One that has ended meanwhile needs none.
+            let _ = pidfd_send_signal(&handle, Signal::KILL);
+        }))
     }
 }
 

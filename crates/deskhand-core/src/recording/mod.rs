@@ -1,7 +1,7 @@
 //! Recordings: what sessions leave behind of what they did.
 //!
 //! A recording belongs to the session that started it, or to the operator, whose recording holds every session's turns. A
-//! call that acts is a [`turn`](turn::Turn) of all that apply: its pictures are taken beside it, and a thread of the recording's
+//! call that acts is a turn of all that apply: its pictures are taken beside it, and a thread of the recording's
 //! own encodes and writes them, so that neither an encoder nor a disk is ever waited for by a call.
 
 mod folder;

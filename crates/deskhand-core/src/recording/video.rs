@@ -84,7 +84,16 @@ pub trait VideoFile: Send {
     /// # Errors
     /// As [`VideoFile::write`].
     fn finish(self: Box<Self>, within: Duration) -> io::Result<()>;
+
+    /// What gives the encoder up from another thread, when it hangs: whoever waits for it fails then.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn giving_up(&self) -> io::Result<GivingUp>;
 }
+
+/// Gives an encoder up.
+pub type GivingUp = Box<dyn Fn() + Send + Sync>;
 
 /// The encoder of a process that has none.
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +159,16 @@ pub(super) struct Filming {
     room: Arc<Room>,
     /// Ends the taking of frames.
     stop: CancellationToken,
+    give_up: Hidden<GivingUp>,
+}
+
+/// Has nothing to show.
+struct Hidden<T>(T);
+
+impl<T> fmt::Debug for Hidden<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -177,21 +196,21 @@ impl Filming {
         let path = folder.join(&file);
         let format = FrameFormat { width, height, timing: Timing::Live };
         let video = shared.host.video.begin(&path, format);
-        let video = video.map_err(|error| {
+        let unavailable = |error: io::Error| {
             Error::new(Code::VideoUnavailable, format!("the video could not be begun: {error}"))
-        })?;
+        };
+        let video = video.map_err(unavailable)?;
+        let give_up = Hidden(video.giving_up().map_err(unavailable)?);
         let counts: Arc<Counts> = Arc::default();
         let stop = CancellationToken::new();
         let (frames, waiting) = sync_channel(MAX_WAITING);
         let encoding = Encoding { video, path, format, counts: Arc::clone(&counts), room: Arc::clone(&room) };
         let thread = std::thread::Builder::new().name("video".to_owned());
-        thread.spawn(move || encoding.run(&waiting)).map_err(|error| {
-            Error::new(Code::VideoUnavailable, format!("the video could not be begun: {error}"))
-        })?;
+        thread.spawn(move || encoding.run(&waiting)).map_err(unavailable)?;
         let taking = Taking { shared: Arc::downgrade(shared), frame, frames, counts: Arc::clone(&counts) };
         let until = stop.clone();
         tokio::spawn(async move { until.run_until_cancelled(taking.run(fps)).await });
-        Ok(Self { file, counts, room, stop })
+        Ok(Self { file, counts, room, stop, give_up })
     }
 
     pub(super) fn state(&self) -> VideoState {
@@ -230,9 +249,13 @@ impl Filming {
     /// Takes no more frames, and waits a bounded time until the file is complete.
     pub(super) async fn stop(&self) {
         self.stop.cancel();
-        let done = self.counts.done.cancelled();
-        if tokio::time::timeout(FINISH + Duration::from_secs(1), done).await.is_err() {
-            tracing::warn!("the encoder of a video does not end");
+        if tokio::time::timeout(FINISH, self.counts.done.cancelled()).await.is_ok() {
+            return;
+        }
+        tracing::warn!("the encoder of a video does not end, and is given up");
+        (self.give_up.0)();
+        if tokio::time::timeout(FINISH, self.counts.done.cancelled()).await.is_err() {
+            tracing::error!("the encoder of a video cannot be ended");
         }
     }
 }
