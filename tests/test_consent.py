@@ -626,7 +626,8 @@ def command(machine, *arguments):
 def test_the_person_grants_at_a_terminal_and_revokes_anywhere(machine):
     code, text = at_a_terminal(machine, "consent", "grant", "all", answer="y")
     assert code == 1 and "not joined" in text
-    assert command(machine, "revoke")[0] == 0
+    code, text = command(machine, "revoke")
+    assert code == 0 and "not joined" in text and "as before" in text and "may now" not in text
     assert not machine.records.exists()
     machine.join()
     code, text = command(machine, "grant", "all")

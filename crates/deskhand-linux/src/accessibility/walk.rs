@@ -436,7 +436,12 @@ pub(super) async fn innermost(
     until: Instant,
 ) -> Result<Option<ElementId>, Failure> {
     let interface = "org.a11y.atspi.Component";
-    let (x, y) = space.reverse(point.x, point.y);
+    // Chromium scales the extents of its own elements, but is asked in device pixels.
+    let asked_in = match bus.apps().get(&root.owner).known_toolkit() {
+        Toolkit::Chromium => space.in_device_pixels(),
+        _ => space,
+    };
+    let (x, y) = asked_in.reverse(point.x, point.y);
     let mut deepest = None;
     let mut seen = HashSet::from([root.clone()]);
     let mut at = root.clone();

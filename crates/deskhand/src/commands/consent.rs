@@ -90,10 +90,27 @@ fn confirmed(after: Allowed) -> io::Result<bool> {
 fn apply(change: Change) -> io::Result<ExitCode> {
     match wiring::consent().change(change) {
         Ok(after) => {
-            super::print(&format!("AI agents may now {}.", may(after)))?;
+            super::print(&changed(said().joined, after))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(why) => Ok(super::fail(1, why)),
+    }
+}
+
+/// What holds after a change. On a machine that is not joined, the record holds nobody back.
+fn changed(joined: Joined, after: Allowed) -> String {
+    match joined {
+        Joined::No => format!(
+            "This machine is not joined, so AI agents are not asked for consent and may see and act as before. If it is \
+             joined, they may {}.",
+            may(after)
+        ),
+        Joined::Yes => format!("AI agents may now {}.", may(after)),
+        Joined::Unclear(why) => {
+            format!(
+                "AI agents may neither see nor act, whatever is granted: the join record does not count: {why}"
+            )
+        }
     }
 }
 
