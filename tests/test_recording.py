@@ -118,16 +118,24 @@ def test_each_session_records_for_itself_and_its_end_is_its_recording_s(desk, tm
 
 def test_a_recording_of_the_operator_keeps_a_managed_service(tmp_path):
     with OwnDesktop() as desktop:
-        with service.client(desktop) as client:
-            command(desktop, "call", "start_recording", json.dumps({"output_dir": str(tmp_path / "r")}), check=0)
-            pid = status(desktop)["pid"]
-            act(client)
-        with service.client(desktop) as client:
-            act(client)
-            assert status(desktop)["pid"] == pid, "the same service"
-        command(desktop, "call", "stop_recording", check=0)
+        recording = lambda *arguments, **options: command(desktop, "recording", *arguments, **options)  # noqa: E731
+        assert "no service" in recording("status", check=3).stderr
+        started = recording("start", str(tmp_path / "r"), check=0).stdout
+        assert "video.mp4" in started, started
+        pid = status(desktop)["pid"]
+        for _ in range(2):
+            with service.client(desktop) as client:
+                act(client)
+        assert status(desktop)["pid"] == pid, "the same service"
+        processes.wait_until(lambda: "2 turns" in recording("status", check=0).stdout, 10, "two turns")
+        refused = recording("start", str(tmp_path / "other"), "--no-video", "--json", check=1)
+        assert json.loads(refused.stdout)["code"] == "recording_active"
+        [stopped] = json.loads(recording("stop", "--json", check=0).stdout)["recordings"]
+        assert stopped["turns"] == 2 and stopped["reason"] == "operator_stop" and not stopped["running"]
         service.gone(pid, 10)
-        assert len(turns(tmp_path / "r")) == 2
+        assert "no service" in recording("stop", check=3).stderr
+        assert len(turns(tmp_path / "r")) == 2 and not (tmp_path / "other").exists()
+        assert probe(tmp_path / "r/video.mp4")["frames"] == stopped["video"]["frames"]
 
 
 # Crashes

@@ -306,6 +306,39 @@ pub(crate) enum DesktopCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecordingCommand {
+    /// Record what all sessions do, with a video of the display, until it is stopped or nothing is called for 5 minutes
+    Start {
+        /// A new folder, or one that holds a recording to add to
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+        /// Record turns alone
+        #[arg(long)]
+        no_video: bool,
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop recordings: all that run, those of sessions too
+    Stop {
+        /// Only that of this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// What is being recorded, and what became of the last recordings
+    Status {
+        #[command(flatten)]
+        service: ServiceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write a page that shows a recording in any browser, offline: turns, pictures, effects, errors
     ///
     /// It is one file. A page that was made before is replaced; another file never is.
