@@ -276,7 +276,11 @@ impl GlobalSettings {
     /// `file_error` if the file is broken or cannot be written; nothing changes then.
     pub fn change(&self, set: &Overrides, unset: &[String]) -> Result<()> {
         let mut slot = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = slot.get_or_insert_with(|| self.read()).clone();
+        // The file may have been edited since it was read: what a person wrote is not lost.
+        let mut changed = match (&self.file, &*slot) {
+            (None, Some(kept)) => kept.clone(),
+            _ => self.read(),
+        };
         if let Some(problem) = changed.broken {
             return Err(problem);
         }
@@ -393,6 +397,25 @@ mod tests {
         let error = settings.change(&set(5), &[]).unwrap_err();
         assert!(error.message.contains("line 2 column 19"), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\n  \"max_elements\": ,\n}");
+    }
+
+    #[test]
+    fn what_a_person_wrote_since_it_was_read_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        let settings = GlobalSettings::new(Some(file.clone()));
+        settings.change(&set(50), &[]).unwrap();
+        std::fs::write(&file, r#"{"max_elements": 50, "max_image_dimension": 800}"#).unwrap();
+        settings.change(&set(60), &[]).unwrap();
+        let saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(saved, serde_json::json!({"max_elements": 60, "max_image_dimension": 800}));
+        std::fs::write(&file, "{bad").unwrap();
+        settings.change(&set(70), &[]).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{bad");
+        let unsaved = GlobalSettings::new(None);
+        unsaved.change(&set(50), &[]).unwrap();
+        unsaved.change(&Overrides::default(), &[]).unwrap();
+        assert_eq!(unsaved.overrides(), set(50));
     }
 
     #[test]
