@@ -126,7 +126,10 @@ impl Sessions {
         }
         // A lease outlives its session, never begins one.
         if lease.is_some() || table.ended.contains(id) {
-            return Err(Error::new(Code::SessionEnded, "this session has ended, and its id stays refused; start a new one under another id"));
+            return Err(Error::new(
+                Code::SessionEnded,
+                "this session has ended, and its id stays refused; start a new one under another id",
+            ));
         }
         let limit = self.inner.limits.sessions;
         if table.live.len() >= limit {
