@@ -74,6 +74,7 @@ async fn perform(x11: &X11, command: &str) -> Result<String, Box<dyn Error>> {
                 count: if rest.contains("double") { 2 } else { 1 },
                 modifiers: Vec::new(),
                 hold: Duration::from_millis(30),
+                apart: false,
             };
             format!("{:?}", x11.click(&click, &stop).await?)
         }

@@ -52,6 +52,9 @@ pub struct Click {
     pub modifiers: Vec<Modifier>,
     /// Time between press and release.
     pub hold: Duration,
+    /// Must not be taken for one double click together with a click of ours just before it, at the same place: waits until
+    /// toolkits do not.
+    pub apart: bool,
 }
 
 /// A complete drag: presses at one point, moves to another in a straight line, and lets go there.

@@ -60,6 +60,9 @@ pub(super) struct Arguments {
     delivery: Option<Delivery>,
     /// Give focus, stacking order and pointer back afterwards.
     restore: Option<bool>,
+    /// It is one click, whatever was clicked just before.
+    #[serde(skip)]
+    apart: bool,
 }
 
 impl Arguments {
@@ -90,6 +93,7 @@ impl Arguments {
             count: self.count.unwrap_or(1),
             modifiers: self.modifiers.clone().unwrap_or_default(),
             hold: HOLD,
+            apart: self.apart,
         }
     }
 }
@@ -509,7 +513,7 @@ pub(super) async fn focus_element(context: &Context, element: &Element) -> Resul
         return Ok(true);
     }
     let at = point_at(context, element).await?;
-    let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD };
+    let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD, apart: false };
     let delivered = context.desktop().pointer.click(&click, context.stop()).await?;
     context.delivered(delivered, "clicks")?;
     takes_focus(context, element).await
@@ -533,7 +537,9 @@ pub(super) async fn press(context: &Context, element: Element) -> Result<Route> 
 
 /// Clicks a row or cell once with the real pointer. The answer says whether it is the one that is selected now.
 pub(super) async fn press_row(context: &Context, element: &Element) -> Result<bool> {
-    let Done { mut observer, .. } = press_element(context, &Arguments::default(), element.clone()).await?;
+    // A cell that is double-clicked is edited, not selected.
+    let arguments = Arguments { apart: true, ..Arguments::default() };
+    let Done { mut observer, .. } = press_element(context, &arguments, element.clone()).await?;
     let deadline = tokio::time::Instant::now() + ROW_WAIT;
     loop {
         let report = EffectReport::new(Effect::Confirmed, Route::Pointer);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deskhand_core::desktop::{Modifier, PortError, Stop};
+use deskhand_core::geometry::Point;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xkb::{ConnectionExt as _, GetStateReply};
@@ -32,6 +33,8 @@ pub(super) struct Input {
     releases: HashMap<(u16, u32), u32>,
     /// The last answer of an application to our question whether it has got so far.
     pub(super) pong: Option<[u32; 5]>,
+    /// When and where what button was pressed last.
+    pub(super) last_press: Option<(Instant, Point, u8)>,
 }
 
 /// The keyboard as it is found.
@@ -105,6 +108,7 @@ impl Input {
             names: None,
             releases: HashMap::new(),
             pong: None,
+            last_press: None,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The pointer, through XTEST.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deskhand_core::desktop::{Button, Click, Delivered, Direction, Drag, Modifier, PortError, Stop, Wheel};
 use deskhand_core::geometry::Point;
@@ -18,6 +18,12 @@ use super::worker::Pulse;
 /// Pause between the clicks of a multiple click. Toolkits take 250 ms (Motif) to 500 ms from press to press; a
 /// human hold of 30 ms and this stay well below the shortest.
 const MULTIPLE_CLICK_PAUSE: Duration = Duration::from_millis(40);
+
+/// Toolkits take two presses for a double click within at most so long (Windows and Qt have 400 to 500 ms),
+const ONE_CLICK: Duration = Duration::from_millis(600);
+
+/// and at most so many pixels apart (5 are usual; displays of a high density have more).
+const ONE_PLACE: u32 = 16;
 
 /// Time between two moves of a drag: what a mouse of 80 reports a second does.
 const MOVE_STEP: Duration = Duration::from_millis(12);
@@ -191,6 +197,13 @@ fn press_repeatedly(
 ) -> Result<Delivered, Trouble> {
     let total = usize::try_from(click.count).unwrap_or(usize::MAX);
     send_motion(&input.link, click.at)?;
+    if click.apart
+        && let Some((at, place, last)) = input.last_press
+        && last == button
+        && near(place, click.at)
+    {
+        rest(ONE_CLICK.saturating_sub(at.elapsed()), pulse, stop);
+    }
     for done in 0..total {
         if done > 0 {
             rest(MULTIPLE_CLICK_PAUSE, pulse, stop);
@@ -200,6 +213,7 @@ fn press_repeatedly(
             return if done == 0 { Err(PortError::Stopped.into()) } else { Ok(Delivered { done, total }) };
         }
         input.guard.tell(&Notice::Pressing(pressed.to_vec()));
+        input.last_press = Some((Instant::now(), click.at, button));
         send_button(&input.link, BUTTON_PRESS_EVENT, button)?;
         input.link.x.flush()?;
         // Not cut short: it is as long as a finger takes, and a press without its hold is no complete press.
@@ -211,6 +225,11 @@ fn press_repeatedly(
         input.guard.tell(&Notice::Pressing(pressed[..pressed.len() - 1].to_vec()));
     }
     Ok(Delivered { done: total, total })
+}
+
+/// Whether toolkits may take presses at these two places for one double click.
+fn near(one: Point, other: Point) -> bool {
+    one.x.abs_diff(other.x) <= ONE_PLACE && one.y.abs_diff(other.y) <= ONE_PLACE
 }
 
 /// The number that programs know a button by.

@@ -201,7 +201,8 @@ impl<'a> Opening<'a> {
         let desktop = self.context.desktop();
         if let Some(at) = at {
             self.require_reachable(at).await?;
-            let click = Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD };
+            let click =
+                Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD, apart: false };
             let delivered = desktop.pointer.click(&click, self.context.stop()).await?;
             self.context.delivered(delivered, "clicks")?;
             return Ok(Route::Pointer);
