@@ -132,6 +132,17 @@ def test_f87_fifty_windows_and_a_stopped_application_are_listed_as_fast(client, 
             processes.end(terminal)
 
 
+def test_a_query_in_a_stopped_application_says_that_it_does_not_answer(client, desktop):
+    with Fixture(desktop, "gtk3", "widgets", title="Halted", size="400,700") as fixture:
+        window = client.window(title="Halted")
+        os.kill(fixture.pid, signal.SIGSTOP)
+        try:
+            answer = client.try_call("click", window_id=window["window_id"], query={"name": "Save"})
+        finally:
+            os.kill(fixture.pid, signal.SIGCONT)
+        assert answer.code == "app_not_responding" and "does not answer" in answer.text, answer.text
+
+
 def test_f84_a_region_magnified_and_without_loss(client, desktop):
     with Fixture(desktop, "gtk3", "solid", title="Region", colour="#10a030", at="100,100", size="300,200"):
         window = client.window(title="Region")

@@ -425,9 +425,21 @@ async fn queried(context: &Context, window: WindowId, query: &Query) -> Result<E
             Ok(element(*only))
         }
         [] if elements == 0 => {
+            if context.stop().is_cancelled() {
+                return Err(context.not_delivered());
+            }
+            if let Some(app) = notes.iter().find_map(|note| match note {
+                TreeNote::NotResponding { app } => Some(app),
+                _ => None,
+            }) {
+                let message = format!(
+                    "{} does not answer, so nothing can be found in it; nothing was done",
+                    quote(app, 40)
+                );
+                return Err(Error::new(Code::AppNotResponding, message));
+            }
             let why = notes.iter().find_map(|note| match note {
                 TreeNote::NoTree(why) | TreeNote::Other(why) => Some(why.clone()),
-                TreeNote::NotResponding { app } => Some(format!("{} does not answer", quote(app, 40))),
                 _ => None,
             });
             let why = why.unwrap_or_else(|| "it has no elements".to_owned());
