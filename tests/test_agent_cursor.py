@@ -148,8 +148,8 @@ def test_the_driver_does_not_see_it(stage, form, agent):
             assert not any(max(abs(one - other) for one, other in zip(colour, RED)) < 24 for _, colour in colours), point
     # The pointer's own effect on the buttons is gone again: all else is as it was.
     agent.call("move_cursor", x=900, y=700)
-    same = lambda: ImageChops.difference(picture(agent.call("screenshot", max_image_dimension=8192)), bare).getbbox() is None  # noqa: E731
-    processes.wait_until(same, 5, "the picture is that without the cursor")
+    different = lambda: ImageChops.difference(picture(agent.call("screenshot", max_image_dimension=8192)), bare).getbbox()  # noqa: E731
+    processes.wait_until(lambda: different() is None, 5, lambda: f"the picture is that without the cursor; {different()} is not")
     assert agent.windows() == windows
     assert "agent-cursor" not in agent.call("list_apps").text
 

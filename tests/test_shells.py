@@ -134,7 +134,7 @@ def test_the_manual_page_is_whole_and_well_formed(tmp_path, tools):
     for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "TOOLS", "ENVIRONMENT", "FILES"):
         assert re.search(rf"^{heading}$", text, re.MULTILINE), heading
     for command in commands():
-        assert re.search(rf"^ +deskhand {command}( run| show| grant)?$", text, re.MULTILINE), command
+        assert re.search(rf"^ +deskhand {command}( run| show| grant| start)?$", text, re.MULTILINE), command
     for tool in tools:
         assert re.search(rf"^ +{tool}\b", text, re.MULTILINE), tool
     for option in ("--private", "--keep-home", "--profile", "--out", "--json", "--size"):

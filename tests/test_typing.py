@@ -329,6 +329,8 @@ def test_a_field_is_not_emptied_for_what_cannot_be_typed(client, pad):
 
 def test_a_deadline_that_was_set_cuts_typing_and_dragging_short(desktop, client, pad):
     window = client.window(title="Pad window")
+    client.call("set_window_frame", window_id=window["window_id"], x=100, y=100)
+    window = client.window(title="Pad window")
     client.call("set_config", call_timeout_ms=600)
     start = time.monotonic()
     answer = client.try_call(
