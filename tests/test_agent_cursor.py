@@ -130,7 +130,17 @@ def test_the_driver_does_not_see_it(stage, form, agent):
     agent.call("set_agent_cursor_enabled", enabled=False)
     agent.call("screenshot", max_image_dimension=8192)
     processes.wait_until(lambda: not overlay_threads(agent), 5, "no thread is left")
-    bare = picture(agent.call("screenshot", max_image_dimension=8192))
+    # What the pointer left behind fades.
+    agent.call("wait_for", condition="idle", window_id=agent.window(title="Form")["window_id"])
+    shots = [picture(agent.call("screenshot", max_image_dimension=8192))]
+
+    def rests():
+        time.sleep(0.3)
+        shots.append(picture(agent.call("screenshot", max_image_dimension=8192)))
+        return ImageChops.difference(*shots[-2:]).getbbox() is None
+
+    processes.wait_until(rests, 10, "the picture rests")
+    bare = shots[-1]
     windows = agent.windows()
     agent.call("set_agent_cursor_enabled", enabled=True)
     # Over a button, over the window's edge, over the bare desktop.
