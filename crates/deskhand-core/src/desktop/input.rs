@@ -97,6 +97,9 @@ pub struct Wheel {
     pub notches: u32,
     /// Held meanwhile. Others that the user holds are neutralised and put back.
     pub modifiers: Vec<Modifier>,
+    /// Must turn what lies here, not what a turn of ours just before it has begun to scroll elsewhere: waits until browsers let
+    /// go of that.
+    pub apart: bool,
 }
 
 /// One key, named as X keysyms are (`Return`, `Page_Down`, `F5`, `a`, `eacute`), or a single character.

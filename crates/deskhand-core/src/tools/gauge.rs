@@ -136,6 +136,11 @@ impl Gauge {
         if self.is_across() { pane.width } else { pane.height }
     }
 
+    /// Whether it is in a page of a browser.
+    pub(super) const fn is_in_page(&self) -> bool {
+        self.is_in_page
+    }
+
     async fn find(&mut self, context: &Context, under: &Under, at: Point) {
         let mut holder = None;
         for &place in &under.chain {

@@ -285,7 +285,8 @@ async fn with_wheel(
     let before = gauge.mark(context, true).await;
     let turn = async |notches: u32| -> Result<()> {
         let modifiers = arguments.modifiers.clone().unwrap_or_default();
-        let wheel = Wheel { at, direction: arguments.direction, notches, modifiers };
+        let apart = gauge.is_in_page();
+        let wheel = Wheel { at, direction: arguments.direction, notches, modifiers, apart };
         let delivered = context.desktop().pointer.turn_wheel(&wheel, context.stop()).await?;
         context.delivered(delivered, "notches")
     };

@@ -35,6 +35,8 @@ pub(super) struct Input {
     pub(super) pong: Option<[u32; 5]>,
     /// When and where what button was pressed last.
     pub(super) last_press: Option<(Instant, Point, u8)>,
+    /// When and where the wheel was turned last.
+    pub(super) last_turn: Option<(Instant, Point)>,
 }
 
 /// The keyboard as it is found.
@@ -109,6 +111,7 @@ impl Input {
             releases: HashMap::new(),
             pong: None,
             last_press: None,
+            last_turn: None,
         })
     }
 

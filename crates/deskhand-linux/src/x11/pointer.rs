@@ -19,6 +19,9 @@ use super::worker::Pulse;
 /// human hold of 30 ms and this stay well below the shortest.
 const MULTIPLE_CLICK_PAUSE: Duration = Duration::from_millis(40);
 
+/// Firefox scrolls on what the wheel has scrolled before, wherever in the page the pointer is by now, for 1.5 s after the last turn.
+const ONE_TURN: Duration = Duration::from_millis(1600);
+
 /// Toolkits take two presses for a double click within at most so long (Windows and Qt have 400 to 500 ms),
 const ONE_CLICK: Duration = Duration::from_millis(600);
 
@@ -168,7 +171,14 @@ pub(super) fn turn_wheel(
     with_button(input, &wheel.modifiers, logical, |input, pressed, button| {
         send_motion(&input.link, wheel.at)?;
         input.link.sync()?;
+        if wheel.apart
+            && let Some((at, place)) = input.last_turn
+            && !near(place, wheel.at)
+        {
+            rest(ONE_TURN.saturating_sub(at.elapsed()), pulse, stop);
+        }
         for done in 0..total {
+            input.last_turn = Some((Instant::now(), wheel.at));
             if stop.is_cancelled() {
                 return if done == 0 {
                     Err(PortError::Stopped.into())
