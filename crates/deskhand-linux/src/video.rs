@@ -23,19 +23,21 @@ const MAX_WORDS: u64 = 4096;
 /// Frames between two that stand alone, from which a player can begin.
 const KEY_FRAMES: &str = "50";
 
-/// The `ffmpeg` of the search path.
+/// The `ffmpeg` of the search path, looked for when it is needed: it may be installed meanwhile.
 #[derive(Clone, Debug)]
 pub struct Ffmpeg {
-    program: Option<PathBuf>,
+    folders: Vec<PathBuf>,
 }
 
 impl Ffmpeg {
     /// Looks for it in these folders, as `PATH` has them.
     pub fn in_path(path: Option<&std::ffi::OsStr>) -> Self {
-        let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-        let candidates =
-            folders.into_iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(PROGRAM));
-        Self { program: candidates.into_iter().find(|file| is_executable(file)) }
+        let folders = path.into_iter().flat_map(std::env::split_paths);
+        Self { folders: folders.filter(|folder| folder.is_absolute()).collect() }
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        self.folders.iter().map(|folder| folder.join(PROGRAM)).find(|file| is_executable(file))
     }
 }
 
@@ -47,19 +49,22 @@ fn is_executable(file: &Path) -> bool {
 
 impl VideoEncoder for Ffmpeg {
     fn check(&self) -> Result<(), String> {
-        match self.program {
+        match self.program() {
             Some(_) => Ok(()),
-            None => Err("ffmpeg is missing; on Debian and Ubuntu: sudo apt install ffmpeg (the package is `ffmpeg`), then \
-                         start deskhand again"
-                .to_owned()),
+            None => Err(
+                "ffmpeg is missing; on Debian and Ubuntu: sudo apt install ffmpeg (the package is `ffmpeg`)"
+                    .to_owned(),
+            ),
         }
     }
 
     fn begin(&self, file: &Path, format: FrameFormat) -> io::Result<Box<dyn VideoFile>> {
-        let program = self.program.as_ref().ok_or(ErrorKind::NotFound)?;
+        let program = self.program().ok_or(ErrorKind::NotFound)?;
         // Made by us, so that it is new and nobody else's to read; ffmpeg writes over what it is given.
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-        let mut child = command(program, file, format).spawn()?;
+        let mut child = command(&program, file, format).spawn().inspect_err(|_| {
+            let _ = std::fs::remove_file(file);
+        })?;
         let input = child.stdin.take();
         let handle = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default())
             .ok_or(ErrorKind::NotFound)

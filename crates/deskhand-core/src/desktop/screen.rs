@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{PortError, Stop, WindowId};
+use crate::error::Error;
 use crate::geometry::Rect;
 
 /// One monitor.
@@ -18,6 +19,22 @@ pub struct Display {
     pub scale: f64,
     /// Whether panels and new windows go there.
     pub primary: bool,
+}
+
+impl Display {
+    /// The display with number `wanted`, else the primary one.
+    ///
+    /// # Errors
+    /// `invalid_argument` if there is none with that number.
+    pub(crate) fn choose(displays: &[Self], wanted: Option<u32>) -> Result<&Self, Error> {
+        let chosen = match wanted {
+            Some(number) => displays.iter().find(|display| display.display == number),
+            None => displays.iter().find(|display| display.primary).or_else(|| displays.first()),
+        };
+        let count = displays.len();
+        chosen
+            .ok_or_else(|| Error::argument("display", format!("there are {count} displays, numbered from 0")))
+    }
 }
 
 /// What to take a picture of.

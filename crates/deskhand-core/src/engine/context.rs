@@ -69,6 +69,20 @@ impl Drop for ActingGuard {
     }
 }
 
+/// Takes a picture, if the screen may be seen at this moment. A call's only way to pixels.
+///
+/// # Errors
+/// `consent_required`, and those of the port.
+pub(crate) async fn see(
+    desktop: &Desktop,
+    leave: &Leave,
+    request: CaptureRequest,
+    stop: &Stop,
+) -> Result<Capture> {
+    leave.require_sight().await?;
+    Ok(desktop.screen.capture(request, stop).await?)
+}
+
 impl Context {
     pub(super) fn new(
         (shared, desktop): (Arc<Shared>, Desktop),
@@ -260,13 +274,12 @@ impl Context {
         self.step(StepKind::Act, step).await
     }
 
-    /// Takes a picture, if the screen may be seen at this moment. The only way to pixels.
+    /// Takes a picture, if the screen may be seen at this moment.
     ///
     /// # Errors
     /// `consent_required`, and those of the port.
     pub async fn capture(&self, request: impl Into<CaptureRequest>) -> Result<Capture> {
-        self.leave.require_sight().await?;
-        Ok(self.desktop().screen.capture(request.into(), &self.stop).await?)
+        see(self.desktop(), &self.leave, request.into(), &self.stop).await
     }
 
     /// What the person at the machine allows at this moment.

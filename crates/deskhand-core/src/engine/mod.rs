@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use context::Context;
+pub(crate) use context::see;
 pub use input::UNSTOPPABLE_INPUT;
 pub use invoke::{GRACE, UNSTOPPABLE};
 pub use leased::Leased;
@@ -202,7 +203,7 @@ impl Engine {
         let mut arguments = call.arguments;
         arguments.retain(|key, _| !key.starts_with('_'));
         let names = arguments.keys().cloned().collect();
-        // A copy is only kept where somebody may record it.
+        // The tool takes them; of a call that acts a copy is kept for whoever records it.
         let recorded = (tool.spec.queue == Some(StepKind::Act)).then(|| arguments.clone());
         let prepared = tool.prepare(arguments)?;
         let leave = Arc::new(Leave::new(&self.shared.gate, &tool.spec));

@@ -80,11 +80,17 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes what was made of a recording that did not begin.
+    /// Takes back what was made of a recording that did not begin.
     pub(super) fn abandon(self) {
-        if self.earlier.is_none() {
-            // One that is not empty was somebody's before, and stays.
-            let _ = fs::remove_dir(&self.path);
+        let taken_back = match &self.earlier {
+            Some(earlier) => self.write_trajectory(earlier),
+            None => remove_if_there(&self.path.join(TRAJECTORY)).map(|()| {
+                // One that was there before and is not empty stays.
+                let _ = fs::remove_dir(&self.path);
+            }),
+        };
+        if let Err(error) = taken_back {
+            tracing::warn!(%error, "the beginning of a recording could not be taken back");
         }
     }
 

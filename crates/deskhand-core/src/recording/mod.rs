@@ -27,7 +27,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::folder::Folder;
 use self::trajectory::{FORMAT, Part, Reason, Trajectory, VERSION};
-pub(crate) use self::turn::Turn;
+pub(crate) use self::turn::{TO_FOCUS, Turn};
 use self::video::Filming;
 pub(crate) use self::video::VideoRequest;
 use self::writer::{Room, Writer};
@@ -71,6 +71,8 @@ pub(crate) fn check_folder(folder: &Path) -> Result<()> {
 pub struct Recordings {
     list: Mutex<Vec<Arc<Recording>>>,
     running: watch::Sender<usize>,
+    /// Held while one is being started.
+    starting: tokio::sync::Mutex<()>,
 }
 
 impl Recordings {
@@ -86,6 +88,15 @@ impl Recordings {
     /// Whether one runs.
     pub fn any(&self) -> bool {
         *self.running.borrow() > 0
+    }
+
+    fn add(&self, recording: &Arc<Recording>) {
+        let mut list = self.list();
+        while list.len() >= MAX_REMEMBERED {
+            list.remove(0);
+        }
+        list.push(Arc::clone(recording));
+        self.running.send_modify(|running| *running += 1);
     }
 
     /// Those that run, each with what makes its end wait for a turn.
@@ -236,94 +247,72 @@ pub(crate) async fn start(
         false => (&session.recordings, Owner::Session(Arc::downgrade(session))),
     };
     let displays = shared.desktop.screen.displays().await?;
-    if let Some(video) = &request.video {
+    if request.video.is_some() {
         shared.host.video.check().map_err(|why| Error::new(Code::VideoUnavailable, why))?;
-        video.display(&displays)?;
     }
     let watch = shared.gate.watch(crate::tools::Surface::Screen)?;
-    let path = request.folder.clone();
-    let opened = tokio::task::spawn_blocking(move || Folder::open(&path)).await;
-    let folder = opened.map_err(|error| Error::new(Code::InternalError, error.to_string()))??;
-    let (recording, watched) = {
-        // The list is locked until the recording is in it, so that an owner never has two that run.
-        let mut list = recordings.list();
-        if session.ended.is_cancelled() {
-            folder.abandon();
-            return Err(Error::new(Code::SessionEnded, "this session has ended; nothing was recorded"));
-        }
-        if let Some(running) = list.iter().find(|each| each.is_running()) {
-            let message = format!(
-                "{} is being recorded into already; stop_recording ends that",
-                running.folder.display()
-            );
-            folder.abandon();
-            return Err(Error::new(Code::RecordingActive, message));
-        }
-        let recording = Arc::new(begin(shared, session, &request, folder, &displays)?);
-        while list.len() >= MAX_REMEMBERED {
-            list.remove(0);
-        }
-        list.push(Arc::clone(&recording));
-        recordings.running.send_modify(|running| *running += 1);
-        (recording, Watched { owner: owner.clone(), watch, request })
-    };
+    let watched = Watched { owner: owner.clone(), watch, max_duration: request.max_duration };
+    // One after the other, so that an owner never has two that run.
+    let _starting = recordings.starting.lock().await;
+    if let Some(running) = recordings.list().iter().find(|each| each.is_running()) {
+        let message =
+            format!("{} is being recorded into already; stop_recording ends that", running.folder.display());
+        return Err(Error::new(Code::RecordingActive, message));
+    }
+    // A disk may be slow: nobody else waits for it.
+    let (own, title) = (Arc::clone(shared), session.title());
+    let begun = tokio::task::spawn_blocking(move || begin(&own, title, &request, &displays)).await;
+    let recording = begun.map_err(|error| Error::new(Code::InternalError, error.to_string()))??;
+    let recording = Arc::new(recording);
+    recordings.add(&recording);
+    if session.ended.is_cancelled() {
+        recording.stop(Reason::SessionEnd);
+    }
     let state = recording.state();
     tokio::spawn(live(Arc::downgrade(shared), owner, recording, watched));
     Ok(state)
 }
 
-/// Writes the beginning, and starts what writes the rest.
+/// Makes the folder, writes the beginning, and starts what writes the rest. Waits for the disk, within a Tokio runtime.
 fn begin(
     shared: &Arc<Shared>,
-    session: &Session,
+    session: Option<String>,
     request: &RecordingRequest,
-    folder: Folder,
     displays: &[Display],
 ) -> Result<Recording> {
+    let folder = Folder::open(&request.folder)?;
     let started_at = rfc3339(SystemTime::now());
-    let first_turn = folder.next_turn;
-    let path = folder.path.clone();
-    let fail = |error: std::io::Error| {
-        Error::new(Code::FileError, format!("{}: {error}; nothing was recorded", path.display()))
-    };
-    let video = match &request.video {
-        Some(video) => Some(video.plan(displays, folder.free_name("video", "mp4"))?),
-        None => None,
-    };
-    let part = Part {
-        started: started_at.clone(),
-        ended: None,
-        reason: None,
-        first_turn,
-        turns: 0,
-        turns_dropped: 0,
-        video: video.as_ref().map(|plan| plan.record.clone()),
-    };
-    let host = &shared.host;
-    let mut trajectory = folder.earlier.clone().unwrap_or_else(|| Trajectory {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        driver: trajectory::Driver {
-            name: "deskhand".to_owned(),
-            version: host.version.clone(),
-            build: host.build.clone(),
-        },
-        session: session.title(),
-        displays: displays.iter().map(Into::into).collect(),
-        parts: Vec::new(),
-    });
-    trajectory.parts.push(part);
-    if let Err(error) = folder.write_trajectory(&trajectory) {
-        let error = fail(error);
-        folder.abandon();
-        return Err(error);
-    }
     let room = Arc::new(Room::new(request.max_bytes));
-    let video = match video {
-        Some(plan) => Some(Filming::start(shared, plan, &path, Arc::clone(&room))?),
-        None => None,
+    let beginning = || {
+        let record = request
+            .video
+            .map(|video| video.record(displays, folder.free_name("video", "mp4")))
+            .transpose()?;
+        let part = Part {
+            started: started_at.clone(),
+            ended: None,
+            reason: None,
+            first_turn: folder.next_turn,
+            turns: 0,
+            turns_dropped: 0,
+            video: record.clone(),
+        };
+        let trajectory = trajectory_with(part, folder.earlier.clone(), shared, session, displays);
+        folder.write_trajectory(&trajectory).map_err(|error| not_recorded(&folder.path, &error))?;
+        let video = record
+            .map(|record| Filming::start(shared, &record, &folder.path, Arc::clone(&room)))
+            .transpose()?;
+        Ok((trajectory, video))
     };
-    let writer = Writer::start(folder, trajectory, room).map_err(fail)?;
+    let (trajectory, video) = match beginning() {
+        Ok(begun) => begun,
+        Err(error) => {
+            folder.abandon();
+            return Err(error);
+        }
+    };
+    let path = folder.path.clone();
+    let writer = Writer::start(folder, trajectory, room).map_err(|error| not_recorded(&path, &error))?;
     Ok(Recording {
         folder: path,
         started: Instant::now(),
@@ -337,11 +326,39 @@ fn begin(
     })
 }
 
+fn not_recorded(folder: &Path, error: &std::io::Error) -> Error {
+    Error::new(Code::FileError, format!("{}: {error}; nothing was recorded", folder.display()))
+}
+
+/// The trajectory that `part` belongs to: the one that is added to, or a new one.
+fn trajectory_with(
+    part: Part,
+    earlier: Option<Trajectory>,
+    shared: &Shared,
+    session: Option<String>,
+    displays: &[Display],
+) -> Trajectory {
+    let mut trajectory = earlier.unwrap_or_else(|| Trajectory {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        driver: trajectory::Driver {
+            name: "deskhand".to_owned(),
+            version: shared.host.version.clone(),
+            build: shared.host.build.clone(),
+        },
+        session,
+        displays: displays.iter().map(Into::into).collect(),
+        parts: Vec::new(),
+    });
+    trajectory.parts.push(part);
+    trajectory
+}
+
 /// What a recording ends by, besides being asked to.
 struct Watched {
     owner: Owner,
     watch: Watch,
-    request: RecordingRequest,
+    max_duration: Option<Duration>,
 }
 
 /// The life of a recording: waits for a reason to end it, and ends it.
@@ -396,7 +413,7 @@ impl Watched {
             }
         };
         let too_long = async {
-            match self.request.max_duration {
+            match self.max_duration {
                 Some(time) => tokio::time::sleep_until(recording.started + time).await,
                 None => std::future::pending().await,
             }

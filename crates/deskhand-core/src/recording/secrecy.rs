@@ -47,6 +47,14 @@ const TEXTS: &[(&str, &str)] = &[
 /// What password fields show in place of each character.
 const MASKS: &[char] = &['*', '•', '●', '∙', '⬤', '◦', '·'];
 
+/// The argument that carries text, if the call writes some: its name and its value.
+pub(super) fn text<'a>(tool: &str, arguments: &'a Map<String, Value>) -> Option<(&'static str, &'a Value)> {
+    let (_, name) = *TEXTS.iter().find(|(of, _)| *of == tool)?;
+    let text = arguments.get(name)?;
+    let is_key = matches!(name, "key" | "keys");
+    (!is_key || writes(text)).then_some((name, text))
+}
+
 /// Takes out of a call what must not be written down, and out of its answer what repeats it. Names of what was taken.
 pub(super) fn withhold(
     tool: &str,
@@ -55,19 +63,17 @@ pub(super) fn withhold(
     result: &mut Option<Value>,
     error: &mut Option<Failure>,
 ) -> Vec<String> {
-    let Some((_, name)) = TEXTS.iter().find(|(of, _)| *of == tool) else { return Vec::new() };
-    let Some(text) = arguments.get(*name) else { return Vec::new() };
-    let is_key = matches!(*name, "key" | "keys");
+    let Some((name, text)) = text(tool, arguments) else { return Vec::new() };
     let is_secret = match secrecy {
         Secrecy::Secret | Secrecy::Unknown => true,
         // GTK 4 calls its password fields plain ones, and hides what they hold all the same.
         Secrecy::Plain => result.as_ref().is_some_and(|result| is_masked(&result["after"], text)),
     };
-    if !is_secret || (is_key && !writes(text)) {
+    if !is_secret {
         return Vec::new();
     }
     let secrets = words(text);
-    arguments.remove(*name);
+    arguments.remove(name);
     // What was there before, and is there now, is the field's own.
     if let Some(Value::Object(result)) = result {
         result.retain(|name, _| name != "before" && name != "after");
@@ -80,7 +86,7 @@ pub(super) fn withhold(
             error.message = error.message.replace(secret.as_str(), WITHHELD);
         }
     }
-    vec![(*name).to_owned()]
+    vec![name.to_owned()]
 }
 
 /// Stands where a secret was.

@@ -13,7 +13,8 @@ use super::secrecy::{self, Secrecy};
 use super::trajectory::{Action, ElementRecord, Failure, Shot, Step, WindowRecord};
 use crate::call::Outcome;
 use crate::consent::Leave;
-use crate::desktop::{Capture, CaptureTarget, Desktop, Node, Stop, TreeRequest, Window, WindowId};
+use crate::desktop::{Capture, CaptureTarget, Desktop, Display, Node, Stop, TreeRequest, Window, WindowId};
+use crate::engine::see;
 use crate::error::{Code, Result};
 use crate::geometry::Point;
 use crate::session::Session;
@@ -157,6 +158,11 @@ impl Turn {
         }
     }
 
+    /// Whether it may be a key that writes a character, so that what has the focus decides whether it is written down.
+    pub(crate) fn may_write(&self) -> bool {
+        secrecy::text(self.tool, &self.arguments).is_some()
+    }
+
     /// Takes the picture from before it, unless there is one. Within its turn on the desktop, before it does anything.
     pub(crate) async fn before(&self, desktop: &Desktop, leave: &Leave) {
         if self.notes().target.is_some() {
@@ -167,7 +173,7 @@ impl Turn {
         let look = async {
             let target = self.find_target(desktop).await?;
             self.notes().target = Some(target);
-            see(desktop, leave, target, &stop).await
+            see(desktop, leave, target.into(), &stop).await
         };
         let before = match tokio::time::timeout(BEFORE_WAIT, look).await {
             Ok(Ok(capture)) => Ok(capture),
@@ -187,7 +193,8 @@ impl Turn {
         {
             return Ok(CaptureTarget::Window(window.id));
         }
-        primary(desktop).await
+        let displays = desktop.screen.displays().await?;
+        Ok(CaptureTarget::Region(Display::choose(&displays, None)?.frame))
     }
 
     /// Notes how it ended, and hands it to who records it, beside everything else.
@@ -236,7 +243,7 @@ impl Turn {
             Some(target) => target,
             None => self.find_target(desktop).await.map_err(|error| error.message)?,
         };
-        match see(desktop, leave, target, stop).await {
+        match see(desktop, leave, target.into(), stop).await {
             Err(error) if matches!(error.code, Code::WindowGone | Code::UnknownWindow) => {
                 Err("the window is gone".to_owned())
             }
@@ -309,20 +316,7 @@ impl Turn {
 }
 
 /// Tools that act on what has the focus, if they are given no window.
-const TO_FOCUS: &[&str] = &["type_text", "type_text_chars", "press_key", "hotkey"];
-
-/// Takes a picture, if the screen may be seen at this moment.
-async fn see(desktop: &Desktop, leave: &Leave, target: CaptureTarget, stop: &Stop) -> Result<Capture> {
-    leave.require_sight().await?;
-    Ok(desktop.screen.capture(target.into(), stop).await?)
-}
-
-/// The primary display.
-async fn primary(desktop: &Desktop) -> Result<CaptureTarget> {
-    let displays = desktop.screen.displays().await?;
-    let primary = displays.iter().find(|display| display.primary).or_else(|| displays.first());
-    Ok(CaptureTarget::Region(primary.map(|display| display.frame).unwrap_or_default()))
-}
+pub(crate) const TO_FOCUS: &[&str] = &["type_text", "type_text_chars", "press_key", "hotkey"];
 
 fn window_record(window: &Window) -> WindowRecord {
     let Window { id, app, title, frame, .. } = window;

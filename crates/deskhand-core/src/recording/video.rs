@@ -8,7 +8,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use fast_image_resize as resize;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +18,7 @@ use crate::desktop::{Capture, CaptureRequest, CaptureTarget, Display, Pixels, St
 use crate::engine::Shared;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Rect;
+use crate::picture;
 
 /// Frames a second, unless asked for otherwise: what an agent does can be followed.
 pub const FPS: u32 = 10;
@@ -116,28 +116,16 @@ pub(crate) struct VideoRequest {
     pub(crate) fps: u32,
 }
 
-/// A video that can be begun.
-pub(super) struct Plan {
-    pub(super) record: VideoRecord,
-}
-
 impl VideoRequest {
-    /// The display to film.
-    pub(super) fn display<'a>(&self, displays: &'a [Display]) -> Result<&'a Display> {
-        let chosen = match self.display {
-            Some(number) => displays.iter().find(|display| display.display == number),
-            None => displays.iter().find(|display| display.primary).or_else(|| displays.first()),
-        };
-        let count = displays.len();
-        chosen
-            .ok_or_else(|| Error::argument("display", format!("there are {count} displays, numbered from 0")))
-    }
-
-    pub(super) fn plan(&self, displays: &[Display], file: String) -> Result<Plan> {
-        let display = self.display(displays)?;
+    /// What is to be filmed, into `file`.
+    ///
+    /// # Errors
+    /// `invalid_argument` for a display that is not there.
+    pub(super) fn record(&self, displays: &[Display], file: String) -> Result<VideoRecord> {
+        let display = Display::choose(displays, self.display)?;
         let (width, height) = size(display.frame.width, display.frame.height);
         let scope = format!("the whole of display {} ({}), all windows on it", display.display, display.name);
-        Ok(Plan { record: VideoRecord { file, scope, frame: display.frame, width, height, fps: self.fps } })
+        Ok(VideoRecord { file, scope, frame: display.frame, width, height, fps: self.fps })
     }
 }
 
@@ -191,9 +179,14 @@ impl Counts {
 
 impl Filming {
     /// Begins the file, and takes frames from now on.
-    pub(super) fn start(shared: &Arc<Shared>, plan: Plan, folder: &Path, room: Arc<Room>) -> Result<Self> {
-        let VideoRecord { file, frame, width, height, fps, .. } = plan.record;
-        let path = folder.join(&file);
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        record: &VideoRecord,
+        folder: &Path,
+        room: Arc<Room>,
+    ) -> Result<Self> {
+        let &VideoRecord { ref file, frame, width, height, fps, .. } = record;
+        let path = folder.join(file);
         let format = FrameFormat { width, height, timing: Timing::Live };
         let video = shared.host.video.begin(&path, format);
         let unavailable = |error: io::Error| {
@@ -210,7 +203,7 @@ impl Filming {
         let taking = Taking { shared: Arc::downgrade(shared), frame, frames, counts: Arc::clone(&counts) };
         let until = stop.clone();
         tokio::spawn(async move { until.run_until_cancelled(taking.run(fps)).await });
-        Ok(Self { file, counts, room, stop, give_up })
+        Ok(Self { file: file.clone(), counts, room, stop, give_up })
     }
 
     pub(super) fn state(&self) -> VideoState {
@@ -308,21 +301,16 @@ struct Encoding {
 impl Encoding {
     fn run(mut self, frames: &Receiver<Capture>) {
         let counts = Arc::clone(&self.counts);
-        if let Err(error) = self.encode(frames) {
-            let failure = match failure(&error) {
-                (Reason::WriteFailed, why) => (Reason::VideoFailed, why),
-                full => full,
-            };
-            counts.fail(failure);
-        }
-        // Frames that still come find nobody, and are dropped.
-        let Self { video, path, room, .. } = self;
-        if let Err(error) = video.finish(FINISH) {
+        let fail = |error: io::Error| {
             counts.fail(match failure(&error) {
                 (Reason::WriteFailed, why) => (Reason::VideoFailed, why),
                 full => full,
             });
-        }
+        };
+        let encoded = self.encode(frames);
+        // Frames that still come find nobody, and are dropped.
+        let Self { video, path, room, .. } = self;
+        [encoded, video.finish(FINISH)].into_iter().filter_map(io::Result::err).for_each(fail);
         room.measure_video(&path);
         counts.done.cancel();
     }
@@ -368,12 +356,7 @@ impl Encoding {
 }
 
 /// The pixels of a frame in this format. Another size than before (the display was changed) is scaled to it.
-pub(crate) fn frame(
-    pixels: &Pixels,
-    format: FrameFormat,
-) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
-    type Source<'a> = resize::images::TypedImageRef<'a, resize::pixels::U8x4>;
-    type Target<'a> = resize::images::TypedImage<'a, resize::pixels::U8x4>;
+pub(crate) fn frame(pixels: &Pixels, format: FrameFormat) -> std::result::Result<Vec<u8>, picture::Fault> {
     let FrameFormat { width, height, .. } = format;
     let mut rgb = Vec::with_capacity(width as usize * height as usize * 3);
     let mut add = |rgba: &[u8]| {
@@ -388,14 +371,7 @@ pub(crate) fn frame(
         }
         return Ok(rgb);
     }
-    let source = Source::from_buffer(pixels.width, pixels.height, &pixels.rgba)?;
-    let mut rgba = vec![0; width as usize * height as usize * 4];
-    let mut target = Target::from_buffer(width, height, &mut rgba)?;
-    let options = resize::ResizeOptions::new()
-        .resize_alg(resize::ResizeAlg::Convolution(resize::FilterType::Bilinear))
-        .use_alpha(false);
-    resize::Resizer::new().resize_typed(&source, &mut target, &options)?;
-    add(&rgba);
+    add(&picture::scale(pixels, width, height)?.rgba);
     Ok(rgb)
 }
 

@@ -78,7 +78,7 @@ impl Tool for GetDesktopState {
                     desktop.pointer.position(),
                     desktop.screen.displays()
                 )?;
-                let display = screenshot::choose_display(displays, arguments.display)?;
+                let display = Display::choose(&displays, arguments.display)?.clone();
                 let mut state = State {
                     windows,
                     pointer,

@@ -81,7 +81,7 @@ async fn deliver(press: &Press, context: &Context) -> Result<(Observer, Option<W
         }
         None => context.desktop().windows.list().await?.into_iter().find(|window| window.focused),
     };
-    if let (Some(turn), Some(window)) = (context.turn(), &window) {
+    if let (Some(turn), Some(window)) = (context.turn().filter(|turn| turn.may_write()), &window) {
         // Whether the key may be written down depends on what it goes to.
         match Focus::of(context, window).await {
             Ok(focus) if !focus.silent => turn.types_into(focus.holder.as_ref()),

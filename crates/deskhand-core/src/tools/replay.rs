@@ -19,8 +19,8 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Rect;
 use crate::queue::StepKind;
-use crate::recording::replay;
 use crate::recording::trajectory::{Action, ElementRecord, Trajectory};
+use crate::recording::{TO_FOCUS, replay};
 use crate::tree::Snapshot;
 
 /// A whole replay takes so long at most.
@@ -386,9 +386,6 @@ impl Replay<'_> {
         }
     }
 }
-
-/// Tools that act on what has the focus, if they are given no window.
-const TO_FOCUS: &[&str] = &["type_text", "type_text_chars", "press_key", "hotkey"];
 
 async fn run(arguments: Arguments, context: Context) -> Result<Report> {
     let dir = arguments.dir.clone();

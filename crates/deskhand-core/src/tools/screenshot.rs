@@ -99,10 +99,10 @@ async fn find_view(
         return Ok(View::Window { window: Box::new(window), part });
     }
     let displays = context.desktop().screen.displays().await?;
-    let Some(region) = region else { return Ok(View::Screen(choose_display(displays, display)?.frame)) };
+    let Some(region) = region else { return Ok(View::Screen(Display::choose(&displays, display)?.frame)) };
     let area = region.to_screen(context, None, space)?;
     let frames = match display {
-        Some(_) => vec![choose_display(displays, display)?.frame],
+        Some(_) => vec![Display::choose(&displays, display)?.frame],
         None => displays.iter().map(|display| display.frame).collect(),
     };
     // A region may reach from one display to the next; what lies on none is left out.
@@ -128,19 +128,6 @@ pub(super) fn check_view(
         None if space.is_some() => Err(Error::argument("space", "belongs to a `region`")),
         None => Ok(()),
     }
-}
-
-/// The display with number `wanted`, else the primary one.
-pub(super) fn choose_display(displays: Vec<Display>, wanted: Option<u32>) -> Result<Display> {
-    let count = displays.len();
-    let chosen = match wanted {
-        Some(number) => displays.into_iter().find(|display| display.display == number),
-        None => {
-            let primary = displays.iter().position(|display| display.primary).unwrap_or(0);
-            displays.into_iter().nth(primary)
-        }
-    };
-    chosen.ok_or_else(|| Error::argument("display", format!("there are {count} displays, numbered from 0")))
 }
 
 /// Takes a picture.

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use deskhand_core::Call;
 use deskhand_core::recording::render::{self, Rendered};
 use deskhand_core::recording::report::{self, Reported};
-
 use serde_json::{Value, json};
 
 use super::{NO_SERVICE, fail_with, print, print_json};
