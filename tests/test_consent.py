@@ -446,6 +446,7 @@ def test_a_home_that_leads_nowhere_or_is_unknown_grants_nothing(desktop, machine
     for case, variables in {
         "a dangling $ACPMUX_HOME": {"ACPMUX_HOME": str(dangling)},
         "a relative $ACPMUX_HOME": {"ACPMUX_HOME": "here"},
+        "an empty $ACPMUX_HOME": {"ACPMUX_HOME": ""},
         "a relative HOME": {"HOME": "here"},
     }.items():
         with Client(env={**machine.env, **variables}, command=[deskhand(), "mcp"]) as client:

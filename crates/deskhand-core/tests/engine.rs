@@ -454,10 +454,17 @@ async fn a_call_that_waits_in_the_queue_leaves_it_at_once() {
     let call = script.parse(r#"press_key {"key": "F5"}"#);
     let cancel = call.cancel.clone();
     let queued = tokio::spawn(script.engine.invoke(call));
+    let read = script.parse("list_windows");
+    let cancel_read = read.cancel.clone();
+    let reading = tokio::spawn(script.engine.invoke(read));
     tokio::task::yield_now().await;
     cancel.cancel();
+    cancel_read.cancel();
     let error = tokio::time::timeout(Duration::from_millis(10), queued).await.unwrap().unwrap().unwrap_err();
     assert_eq!((error.code, error.details), (Code::Cancelled, Some(json!({"delivery": "not_delivered"}))));
+    // One that only reads has nothing to deliver.
+    let error = tokio::time::timeout(Duration::from_millis(10), reading).await.unwrap().unwrap().unwrap_err();
+    assert_eq!((error.code, error.details), (Code::Cancelled, None));
     long.await.unwrap().unwrap();
 }
 

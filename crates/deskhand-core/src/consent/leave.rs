@@ -29,6 +29,11 @@ impl Leave {
         Self { gate: Arc::clone(gate), tool: spec.name, need, acted: AtomicBool::new(false) }
     }
 
+    /// Whether the tool is one that acts. (What needs leave to act does, and nothing else may.)
+    pub(crate) fn acts(&self) -> bool {
+        self.need == Surface::Control
+    }
+
     /// Whether the call may run.
     ///
     /// # Errors

@@ -319,8 +319,11 @@ impl Context {
         Error::new(Code::Cancelled, "stopped while it waited")
     }
 
-    /// The error of an acting call that was asked to stop before it did anything.
+    /// The error of a call that was asked to stop before it did anything.
     pub fn not_delivered(&self) -> Error {
+        if !self.leave.acts() {
+            return Error::new(Code::Cancelled, "stopped before it had read anything");
+        }
         Error::new(Code::Cancelled, "nothing was delivered")
             .with_details(json!({"delivery": "not_delivered"}))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -119,6 +119,10 @@ impl Admitted {
             return settle(entry, Err(error));
         }
         let consented = leave.watch();
+        let conclude = |outcome: Outcome| {
+            let outcome = if leave.acts() { outcome } else { outcome.map_err(without_delivery) };
+            leave.conclude(outcome, consented.as_ref())
+        };
         context.track(tracked.clone());
         let deadline = context.deadline();
         let acting = context.acting();
@@ -131,7 +135,7 @@ impl Admitted {
         let asked = tokio::select! {
             biased;
             done = &mut handler => {
-                return settle(entry, leave.conclude(joined(tool, done), consented.as_ref()).await);
+                return settle(entry, conclude(joined(tool, done)).await);
             }
             () = cancel.cancelled() => Asked::Caller,
             () = abandoned.cancelled() => Asked::Caller,
@@ -149,13 +153,11 @@ impl Admitted {
             Err(_) => {
                 tracing::error!(tool, "a call did not stop within its grace time");
                 tokio::spawn(watch(Arc::clone(&shared), tool, handler, acting, since));
-                Err(uncertain(format!(
-                    "{tool} did not stop in time; whether its input was delivered is uncertain"
-                )))
+                Err(unstopped(tool, leave.acts()))
             }
         };
         let outcome = outcome.map_err(|error| told(error, asked, timeout));
-        settle(entry, leave.conclude(outcome, consented.as_ref()).await)
+        settle(entry, conclude(outcome).await)
     }
 }
 
@@ -189,8 +191,24 @@ fn told(error: Error, asked: Asked, timeout: Duration) -> Error {
     Error { code, message, details }
 }
 
-fn uncertain(message: String) -> Error {
+/// The error of a call that has not said how far it got.
+fn unstopped(tool: &str, acts: bool) -> Error {
+    if !acts {
+        return Error::new(Code::Cancelled, format!("{tool} did not stop in time and is not waited for"));
+    }
+    let message = format!("{tool} did not stop in time; whether its input was delivered is uncertain");
     Error::new(Code::Cancelled, message).with_details(json!({"delivery": "uncertain"}))
+}
+
+/// The error of a tool that never acts: ports speak of delivery for whoever asks.
+fn without_delivery(mut error: Error) -> Error {
+    if let Some(Value::Object(details)) = &mut error.details {
+        details.remove("delivery");
+        if details.is_empty() {
+            error.details = None;
+        }
+    }
+    error
 }
 
 /// Waits on for a handler that did not stop in time. While it holds the queue nobody else can act, so if it goes on doing so

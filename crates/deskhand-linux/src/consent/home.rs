@@ -20,13 +20,14 @@ const BELOW_HOME: &str = ".acpmux";
 /// An entry of the password database may be so large in bytes: names of people and shells, not more.
 const MAX_ENTRY: usize = 64 * 1024;
 
-/// The folder of the records. A relative one would mean another folder to each process: it is not known then.
+/// The folder of the records. A relative one would mean another folder to each process: it is not known then. Nor is it if
+/// the variable for it is set to nothing: whoever set it meant some other place than the usual one.
 pub(super) fn of(
     variables: &BTreeMap<OsString, OsString>,
     of_user: impl FnOnce() -> Option<PathBuf>,
 ) -> Option<PathBuf> {
-    let named = |name: &str| variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
-    let folder = match (named(OWN), named(GENERAL)) {
+    let named = |name: &str| variables.get(OsStr::new(name));
+    let folder = match (named(OWN), named(GENERAL).filter(|home| !home.is_empty())) {
         (Some(own), _) => PathBuf::from(own),
         (None, Some(home)) => Path::new(home).join(BELOW_HOME),
         (None, None) => of_user()?.join(BELOW_HOME),

@@ -237,7 +237,7 @@ fn a_record_of_another_user_grants_nothing() {
 fn the_home_is_the_first_that_is_named() {
     for (variables, of_user, expected) in [
         (&[("ACPMUX_HOME", "/a/b/"), ("HOME", "/home/u")][..], None, Some("/a/b")),
-        (&[("ACPMUX_HOME", ""), ("HOME", "/home/u")], None, Some("/home/u/.acpmux")),
+        (&[("ACPMUX_HOME", ""), ("HOME", "/home/u")], None, None),
         (&[("HOME", "/home/u")], Some("/other"), Some("/home/u/.acpmux")),
         (&[("HOME", "")], Some("/other"), Some("/other/.acpmux")),
         (&[], Some("/other"), Some("/other/.acpmux")),

@@ -144,6 +144,9 @@ pub(super) fn insert(text: &mut Text, position: usize, inserted: &str) {
 #[async_trait]
 impl Accessibility for FakeDesktop {
     async fn tree(&self, window: &Window, _: &TreeRequest, _: &Stop) -> Result<Tree, PortError> {
+        if self.lock().reading_stuck {
+            std::future::pending::<()>().await;
+        }
         let state = self.lock();
         let found = state.windows.iter().find(|other| other.window.id == window.id);
         let found = found.ok_or(PortError::WindowGone(window.id))?;

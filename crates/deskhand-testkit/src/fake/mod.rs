@@ -50,6 +50,7 @@ pub(crate) struct State {
     /// What reached the desktop, in order.
     pub(crate) journal: Vec<String>,
     pub(crate) frozen: Vec<u32>,
+    pub(crate) reading_stuck: bool,
     pub(crate) key_time: Duration,
     pub(crate) grabbed: bool,
     pub(crate) stuck: bool,
@@ -100,6 +101,7 @@ impl FakeDesktop {
             pointer: Point::new(0, 0),
             journal: Vec::new(),
             frozen: Vec::new(),
+            reading_stuck: false,
             key_time: Duration::ZERO,
             grabbed: false,
             stuck: false,
@@ -210,6 +212,11 @@ impl FakeDesktop {
     /// Makes the keyboard's operations go on for ever, whoever asks them to stop.
     pub fn set_keyboard_stuck(&self, stuck: bool) {
         self.lock().stuck = stuck;
+    }
+
+    /// Makes elements be read for ever, whoever asks that to stop.
+    pub fn set_reading_stuck(&self, stuck: bool) {
+        self.lock().reading_stuck = stuck;
     }
 
     /// Makes the display server fall silent in the middle of what is typed.
