@@ -28,6 +28,8 @@ pub struct Host {
     pub build: Option<String>,
     /// How long nothing may be called before a recording ends; `None`: the default.
     pub recording_idle: Option<Duration>,
+    /// Whether this process shows a preview, if it was told so.
+    pub preview: Option<bool>,
     /// Who makes videos.
     pub video: Arc<dyn VideoEncoder>,
     /// Where consent comes from.
@@ -48,6 +50,7 @@ impl Default for Host {
             version: String::new(),
             build: None,
             recording_idle: None,
+            preview: None,
             video: Arc::new(NoEncoder),
             consent: Arc::new(NeverJoined),
             background: Background::default(),

@@ -19,6 +19,7 @@ pub mod host;
 mod keys;
 pub mod limits;
 pub mod picture;
+mod preview;
 pub mod progress;
 pub mod queue;
 pub mod recording;

@@ -71,16 +71,20 @@ pub struct Overrides {
     /// Whether people see a cursor where this session acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_cursor: Option<bool>,
+    /// Whether people see a preview of what agents act on; of the whole process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<bool>,
 }
 
 /// Names of the settings, in the order of [`Overrides`].
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "capture_mode",
     "max_image_dimension",
     "image_format",
     "max_elements",
     "call_timeout_ms",
     "agent_cursor",
+    "preview",
 ];
 
 impl Overrides {
@@ -107,6 +111,7 @@ impl Overrides {
         set(&mut self.max_elements, newer.max_elements);
         set(&mut self.call_timeout_ms, newer.call_timeout_ms);
         set(&mut self.agent_cursor, newer.agent_cursor);
+        set(&mut self.preview, newer.preview);
     }
 
     /// Clears the setting called `name`; `false` if there is no such setting.
@@ -118,6 +123,7 @@ impl Overrides {
             "max_elements" => self.max_elements = None,
             "call_timeout_ms" => self.call_timeout_ms = None,
             "agent_cursor" => self.agent_cursor = None,
+            "preview" => self.preview = None,
             _ => return false,
         }
         true
@@ -136,6 +142,7 @@ impl Overrides {
             "max_elements" => self.max_elements.is_some(),
             "call_timeout_ms" => self.call_timeout_ms.is_some(),
             "agent_cursor" => self.agent_cursor.is_some(),
+            "preview" => self.preview.is_some(),
             _ => false,
         }
     }
@@ -171,6 +178,8 @@ pub struct Settings {
     pub call_timeout_ms: u64,
     /// Whether people see a cursor where this session acts.
     pub agent_cursor: bool,
+    /// Whether people see a preview of what agents act on; of the whole process.
+    pub preview: bool,
 }
 
 impl Default for Settings {
@@ -185,6 +194,7 @@ impl Default for Settings {
             call_timeout_ms: 30_000,
             // A person at the desktop should see who acts on it. Where nobody is, the host says so.
             agent_cursor: true,
+            preview: false,
         }
     }
 }
@@ -200,6 +210,7 @@ impl Settings {
             settings.max_elements = layer.max_elements.unwrap_or(settings.max_elements);
             settings.call_timeout_ms = layer.call_timeout_ms.unwrap_or(settings.call_timeout_ms);
             settings.agent_cursor = layer.agent_cursor.unwrap_or(settings.agent_cursor);
+            settings.preview = layer.preview.unwrap_or(settings.preview);
         }
         settings
     }
@@ -210,27 +221,16 @@ impl Settings {
     }
 }
 
-/// Where an effective value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// Nobody set it.
-    Default,
-    /// The global settings.
-    Global,
-    /// This session's override.
-    Session,
-}
-
-/// The origin of each setting.
-pub fn origins(global: &Overrides, session: &Overrides) -> Map<String, Value> {
+/// Where each effective value comes from: `process`, `session`, `global`, or else `default`.
+pub fn origins(global: &Overrides, session: &Overrides, process: &Overrides) -> Map<String, Value> {
     NAMES
         .iter()
         .map(|name| {
-            let origin = match (session.is_set(name), global.is_set(name)) {
-                (true, _) => "session",
-                (false, true) => "global",
-                (false, false) => "default",
+            let origin = match [process, session, global].map(|layer| layer.is_set(name)) {
+                [true, ..] => "process",
+                [_, true, _] => "session",
+                [_, _, true] => "global",
+                _ => "default",
             };
             ((*name).to_owned(), Value::from(origin))
         })
@@ -422,7 +422,11 @@ mod tests {
     fn the_session_wins_over_the_global_value() {
         let (global, session) = (set(10), set(20));
         assert_eq!(Settings::effective(&[&global, &session]).max_elements, 20);
-        assert_eq!(origins(&global, &Overrides::default())["max_elements"], "global");
-        assert_eq!(origins(&global, &session)["max_elements"], "session");
+        let (none, process) =
+            (Overrides::default(), Overrides { preview: Some(true), ..Overrides::default() });
+        assert_eq!(origins(&global, &none, &none)["max_elements"], "global");
+        assert_eq!(origins(&global, &session, &none)["max_elements"], "session");
+        let all = origins(&global, &session, &process);
+        assert_eq!((&all["max_elements"], &all["preview"]), (&"session".into(), &"process".into()));
     }
 }

@@ -54,6 +54,9 @@ pub(crate) enum Command {
         /// Change a bound: sessions, connections, calls (of a session), snapshots (of a session), output_bytes (of a connection)
         #[arg(long, value_name = "NAME=N")]
         limit: Vec<Limit>,
+        /// Show a preview: a small window with what agents act on at the moment
+        #[arg(long)]
+        preview: bool,
         /// Read the host token from this inherited descriptor; without it no application can become the consent host
         #[cfg(feature = "host-consent")]
         #[arg(long, value_name = "N")]

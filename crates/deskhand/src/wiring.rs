@@ -35,20 +35,30 @@ pub(crate) struct Wiring {
     lost: CancellationToken,
 }
 
+/// What the command line says of the engine.
+#[derive(Default)]
+pub(crate) struct Setup {
+    /// It is on a desktop of its own.
+    pub(crate) private: Option<PrivateOptions>,
+    pub(crate) limits: Limits,
+    /// Whether it shows a preview, whatever the settings say.
+    pub(crate) preview: Option<bool>,
+}
+
 impl Wiring {
     /// Puts the parts together. Opens no display and no bus and starts nothing: the first call that needs the desktop
     /// does. `owner` is who owns the desktop in this process, if somebody does: the display is claimed in that name.
     pub(crate) fn new(private: Option<PrivateOptions>, owner: Option<&Holder>) -> io::Result<Self> {
-        Self::with_limits(private, owner, Limits::default(), Arc::new(consent()))
+        Self::with(Setup { private, ..Setup::default() }, owner, Arc::new(consent()))
     }
 
-    /// The same, with bounds and a source of consent of its own.
-    pub(crate) fn with_limits(
-        private: Option<PrivateOptions>,
+    /// The same, with a source of consent of its own.
+    pub(crate) fn with(
+        setup: Setup,
         owner: Option<&Holder>,
-        limits: Limits,
         consent: Arc<dyn ConsentSource>,
     ) -> io::Result<Self> {
+        let Setup { private, limits, preview } = setup;
         let program = program();
         let private = private.map(|options| Arc::new(PrivateSource::new(options, program.clone())));
         let source: Arc<dyn EnvironmentSource> = match &private {
@@ -76,6 +86,7 @@ impl Wiring {
             defaults: Overrides { agent_cursor, ..Overrides::default() },
             build: owner.map(|owner| owner.build.digest.clone()),
             recording_idle,
+            preview,
             video: Arc::new(video_encoder()),
             version: VERSION.to_owned(),
             session_idle,

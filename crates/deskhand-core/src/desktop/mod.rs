@@ -26,7 +26,7 @@ pub use clipboard::{Clipboard, ClipboardContent, ClipboardData, ClipboardWritten
 pub use input::{
     Button, Chord, Click, Delivered, Direction, Drag, Key, Keyboard, Modifier, Pointer, Tally, Wheel,
 };
-pub use overlay::{Act, AgentCursor, Colour, Overlay};
+pub use overlay::{Act, AgentCursor, Colour, Overlay, PreviewFrame};
 pub use screen::{Capture, CaptureRequest, CaptureTarget, Display, Pixels, Screen};
 pub use windows::{FrameChange, Hit, Window, WindowId, WindowKind, WindowState, Windows};
 

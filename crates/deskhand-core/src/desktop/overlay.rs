@@ -2,7 +2,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::geometry::Point;
+use super::Pixels;
+use crate::geometry::{Point, Rect};
 
 /// A colour, opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +80,27 @@ pub enum Act {
     Keys,
 }
 
+/// What the preview shows at a moment.
+#[derive(Clone, Debug)]
+pub struct PreviewFrame {
+    /// The window that an agent acts on, as large as it is to be shown.
+    pub pixels: Pixels,
+    /// Who does what there; one line, which is cut where there is no room for it.
+    pub caption: String,
+    /// The agent's colour.
+    pub colour: Colour,
+    /// The display that it is shown on, in screen pixels.
+    pub display: Rect,
+    /// That display's scale.
+    pub scale: f64,
+    /// Places that it should not lie over, in screen pixels.
+    pub keep_clear: Vec<Point>,
+}
+
 /// Shows people what agents do.
 ///
 /// Nothing that it shows takes part in the desktop: it is in no list of windows and under no hit test, takes no input and
-/// no focus, and is in no picture but those that ask for it. What it needs (windows, a thread, a connection) exists only
+/// no focus, and is in no picture but those that ask for agent cursors. What it needs (windows, a thread, a connection) exists only
 /// while something is shown.
 pub trait Overlay: Send + Sync {
     /// Shows what the agent does. Returns at once: drawing goes on by itself, and where it fails nothing is shown. Within
@@ -94,6 +112,9 @@ pub trait Overlay: Send + Sync {
 
     /// Whether the cursor called `id` is on the screen now.
     fn is_shown(&self, id: &str) -> bool;
+
+    /// Shows this in the preview, a small window in a corner; `None` closes it. Returns at once, as [`Overlay::show`] does.
+    fn preview(&self, frame: Option<PreviewFrame>);
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ use crate::driver::{Driver, Profile, ToolListing};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::preview::{Preview, Viewer};
 use crate::queue::{DesktopQueue, StepKind};
 use crate::recording::trajectory::Reason;
 use crate::recording::{Recordings, Turn};
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) queue: DesktopQueue,
     pub(crate) sessions: Sessions,
     pub(crate) cursors: Arc<Cursors>,
+    pub(crate) preview: Arc<Preview>,
     pub(crate) settings: GlobalSettings,
     pub(crate) activity: Arc<Activity>,
     pub(crate) gate: Arc<Gate>,
@@ -100,6 +102,7 @@ impl Engine {
         let settings = GlobalSettings::new(host.settings_file.clone());
         let cursors = Arc::new(Cursors::new(Arc::clone(&desktop.overlay)));
         let idle = host.session_idle.unwrap_or(IDLE_END);
+        let preview = Arc::new(Preview::new(Arc::clone(&desktop.overlay), host.preview));
         let sessions = Sessions::new(host.limits, idle, Arc::clone(&cursors));
         let consent = Arc::clone(&host.consent);
         let gate = Gate::new(consent, Arc::clone(&desktop.accessibility), host.background.clone());
@@ -109,6 +112,7 @@ impl Engine {
             queue: DesktopQueue::default(),
             sessions,
             cursors,
+            preview,
             settings,
             activity: Arc::default(),
             gate: Arc::new(gate),
@@ -212,10 +216,12 @@ impl Engine {
             Some(session) => session,
             None => self.shared.sessions.of_call(call.session.as_ref(), call.lease.as_ref())?,
         };
-        let turn = recorded.and_then(|arguments| self.turn(tool.spec.name, arguments, &session));
-        let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let (global, own) = (self.shared.settings.overrides(), session.overrides());
-        let settings = Settings::effective(&[&self.shared.host.defaults, &global, &own]);
+        let process = self.shared.preview.overrides();
+        let settings = Settings::effective(&[&self.shared.host.defaults, &global, &own, &process]);
+        let turn =
+            recorded.and_then(|arguments| self.turn(tool.spec.name, arguments, &session, settings.preview));
+        let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let is_set = global.call_timeout_ms.or(own.call_timeout_ms).is_some();
         let takes = if is_set { Duration::ZERO } else { prepared.takes };
         let desktop = self.shared.desktop_of(&session, &settings, &leave, tool.spec.surface);
@@ -239,16 +245,19 @@ impl Engine {
 }
 
 impl Engine {
-    /// A call of `session` as it is recorded, if it is.
+    /// A call of `session` as it is recorded or previewed, if it is.
     fn turn(
         &self,
         tool: &'static str,
         arguments: Map<String, Value>,
         session: &Session,
+        preview: bool,
     ) -> Option<Arc<Turn>> {
         let mut recordings = session.recordings.join();
         recordings.extend(self.shared.recordings.join());
-        (!recordings.is_empty()).then(|| Arc::new(Turn::new(tool, arguments, session.title(), recordings)))
+        let viewer = preview.then(|| Viewer::new(&self.shared, self.shared.cursors.of(session), tool));
+        (viewer.is_some() || !recordings.is_empty())
+            .then(|| Arc::new(Turn::new(tool, arguments, session.title(), (recordings, viewer))))
     }
 }
 

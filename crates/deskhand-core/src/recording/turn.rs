@@ -17,6 +17,7 @@ use crate::desktop::{Capture, CaptureTarget, Desktop, Display, Node, Stop, TreeR
 use crate::engine::see;
 use crate::error::{Code, Result};
 use crate::geometry::Point;
+use crate::preview::{Subject, Viewer};
 use crate::session::Session;
 use crate::timestamp::rfc3339;
 use crate::tree::{self, Children, Snapshot};
@@ -35,7 +36,7 @@ const MAX_NODES: usize = 5000;
 /// A picture, or why there is none.
 pub(super) type Seen = std::result::Result<Capture, String>;
 
-/// A call that is being recorded.
+/// A call that is being recorded or previewed.
 #[derive(Debug)]
 pub(crate) struct Turn {
     tool: &'static str,
@@ -45,6 +46,8 @@ pub(crate) struct Turn {
     begun: Instant,
     /// Who records it; each waits for it at its end.
     recordings: Vec<(Arc<Recording>, TaskTrackerToken)>,
+    /// Who shows it while it acts.
+    viewer: Option<Viewer>,
     notes: Mutex<Notes>,
 }
 
@@ -106,7 +109,7 @@ impl Turn {
         tool: &'static str,
         arguments: Map<String, Value>,
         session: Option<String>,
-        recordings: Vec<(Arc<Recording>, TaskTrackerToken)>,
+        (recordings, viewer): (Vec<(Arc<Recording>, TaskTrackerToken)>, Option<Viewer>),
     ) -> Self {
         let notes = Notes {
             target: None,
@@ -117,7 +120,7 @@ impl Turn {
             secrecy: Secrecy::default(),
         };
         let (started, begun) = (SystemTime::now(), Instant::now());
-        Self { tool, arguments, session, started, begun, recordings, notes: Mutex::new(notes) }
+        Self { tool, arguments, session, started, begun, recordings, viewer, notes: Mutex::new(notes) }
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -165,7 +168,11 @@ impl Turn {
 
     /// Takes the picture from before it, unless there is one. Within its turn on the desktop, before it does anything.
     pub(crate) async fn before(&self, desktop: &Desktop, leave: &Leave) {
-        if self.notes().target.is_some() {
+        if let Some(viewer) = &self.viewer {
+            let (subject, points) = self.scene();
+            viewer.begin(subject, points);
+        }
+        if self.recordings.is_empty() || self.notes().target.is_some() {
             return;
         }
         let stop = Stop::new();
@@ -183,15 +190,37 @@ impl Turn {
         self.notes().before = before;
     }
 
-    /// What its pictures show: the window that it names, else the one that has the focus, else a display.
-    async fn find_target(&self, desktop: &Desktop) -> Result<CaptureTarget> {
-        if let Some(id) = self.arguments.get("window_id").and_then(Value::as_u64) {
-            return Ok(CaptureTarget::Window(WindowId(id)));
+    /// What it acts on as far as its arguments say it: the window that they name, else the one that has the focus, else a
+    /// display.
+    fn subject(&self) -> Subject {
+        match self.arguments.get("window_id").and_then(Value::as_u64) {
+            Some(id) => Subject::Window(WindowId(id)),
+            None if TO_FOCUS.contains(&self.tool) => Subject::Focus,
+            None => Subject::Display,
         }
-        if TO_FOCUS.contains(&self.tool)
-            && let Some(window) = desktop.windows.list().await?.into_iter().find(|window| window.focused)
-        {
-            return Ok(CaptureTarget::Window(window.id));
+    }
+
+    /// The same for people who look on: where it names no window, the one that it was found to act on. And where.
+    fn scene(&self) -> (Subject, Vec<Point>) {
+        let notes = self.notes();
+        let subject = match (self.subject(), &notes.window) {
+            (Subject::Display, Some(window)) => Subject::Window(window.id),
+            (subject, _) => subject,
+        };
+        (subject, notes.points.clone())
+    }
+
+    /// What its pictures show.
+    async fn find_target(&self, desktop: &Desktop) -> Result<CaptureTarget> {
+        match self.subject() {
+            Subject::Window(id) => return Ok(CaptureTarget::Window(id)),
+            Subject::Focus => {
+                let windows = desktop.windows.list().await?;
+                if let Some(window) = windows.iter().find(|window| window.focused) {
+                    return Ok(CaptureTarget::Window(window.id));
+                }
+            }
+            Subject::Display => {}
         }
         let displays = desktop.screen.displays().await?;
         Ok(CaptureTarget::Region(Display::choose(&displays, None)?.frame))
@@ -206,6 +235,13 @@ impl Turn {
         session: Arc<Session>,
     ) {
         if matches!(outcome, Err(error) if error.code == Code::ConsentRequired) {
+            return;
+        }
+        if let Some(viewer) = &self.viewer {
+            let (subject, points) = self.scene();
+            viewer.end(subject, points, outcome);
+        }
+        if self.recordings.is_empty() {
             return;
         }
         let duration = self.begun.elapsed();

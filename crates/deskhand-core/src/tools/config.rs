@@ -24,9 +24,10 @@ impl Effective {
         let global = context.global_settings().overrides();
         let session =
             if context.session().anonymous { Overrides::default() } else { context.session().overrides() };
+        let process = context.shared().preview.overrides();
         Self {
-            settings: Settings::effective(&[&context.host().defaults, &global, &session]),
-            origins: settings::origins(&global, &session),
+            settings: Settings::effective(&[&context.host().defaults, &global, &session, &process]),
+            origins: settings::origins(&global, &session, &process),
             problem: context.global_settings().problem().map(|error| error.message),
         }
     }
@@ -90,6 +91,8 @@ pub(super) struct SetArguments {
     call_timeout_ms: Option<u64>,
     /// Whether people see a cursor where this session acts.
     agent_cursor: Option<bool>,
+    /// Whether people see a preview of what agents act on: of the whole process, not of this session alone.
+    preview: Option<bool>,
     /// Names of settings to set back to what is below.
     unset: Option<Vec<String>>,
 }
@@ -103,6 +106,7 @@ impl SetArguments {
             max_elements: self.max_elements,
             call_timeout_ms: self.call_timeout_ms,
             agent_cursor: self.agent_cursor,
+            preview: self.preview,
         }
     }
 }
@@ -113,7 +117,8 @@ impl Tool for SetConfig {
     const SPEC: Spec = Spec {
         name: "set_config",
         description: "Override settings for this session only: nothing changes for others and nothing is written to disk. (From \
-                      the command line, without a session, it changes and saves the global values.)",
+                      the command line, without a session, it changes and saves the global values.) Only `preview` is \
+                      the whole process's.",
         surface: Surface::Control,
         queue: None,
         destructive: false,
@@ -151,13 +156,27 @@ impl Tool for SetConfig {
 
 /// Changes the session's settings, or the global ones where there is no session.
 pub(super) fn change(context: &Context, set: &Overrides, unset: &[String]) -> Result<()> {
+    let preview = &context.shared().preview;
+    let names_preview = set.preview.is_some() || unset.iter().any(|name| name == "preview");
     if context.session().anonymous {
         context.global_settings().change(set, unset)?;
+        if names_preview {
+            // What a person sets now counts at once.
+            preview.set(None);
+        }
     } else {
-        context.session().change_overrides(set, unset);
+        let own: Vec<_> = unset.iter().filter(|name| *name != "preview").cloned().collect();
+        context.session().change_overrides(&Overrides { preview: None, ..set.clone() }, &own);
+        if names_preview {
+            preview.set(set.preview);
+        }
     }
-    if !effective(context).agent_cursor {
+    let effective = effective(context);
+    if !effective.agent_cursor {
         context.cursors().hide(context.session());
+    }
+    if !effective.preview {
+        preview.close();
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use deskhand_core::desktop::{Act, AgentCursor, Overlay};
+use deskhand_core::desktop::{Act, AgentCursor, Overlay, PreviewFrame};
 
 use super::FakeDesktop;
 
@@ -10,6 +10,9 @@ use super::FakeDesktop;
 pub(crate) struct Cursors {
     shown: HashSet<String>,
     seen: Vec<String>,
+    preview: Option<PreviewFrame>,
+    /// What was in the preview, the newest last.
+    captions: Vec<String>,
 }
 
 impl FakeDesktop {
@@ -17,11 +20,21 @@ impl FakeDesktop {
     pub fn take_seen(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().overlay.seen)
     }
+
+    /// What is in the preview.
+    pub fn preview_frame(&self) -> Option<PreviewFrame> {
+        self.lock().overlay.preview.clone()
+    }
+
+    /// The captions that the preview has had so far, `-` where it was closed; forgets them.
+    pub fn take_captions(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().overlay.captions)
+    }
 }
 
 impl Overlay for FakeDesktop {
     fn show(&self, cursor: &AgentCursor, act: Act) {
-        let Cursors { shown, seen } = &mut self.lock().overlay;
+        let Cursors { shown, seen, .. } = &mut self.lock().overlay;
         let act = match act {
             Act::Press(at) => format!("presses {},{}", at.x, at.y),
             Act::Point(at) => format!("points at {},{}", at.x, at.y),
@@ -35,7 +48,7 @@ impl Overlay for FakeDesktop {
     }
 
     fn remove(&self, id: &str) {
-        let Cursors { shown, seen } = &mut self.lock().overlay;
+        let Cursors { shown, seen, .. } = &mut self.lock().overlay;
         if shown.remove(id) {
             seen.push(format!("{id} goes"));
         }
@@ -43,5 +56,14 @@ impl Overlay for FakeDesktop {
 
     fn is_shown(&self, id: &str) -> bool {
         self.lock().overlay.shown.contains(id)
+    }
+
+    fn preview(&self, frame: Option<PreviewFrame>) {
+        let Cursors { preview, captions, .. } = &mut self.lock().overlay;
+        let caption = frame.as_ref().map_or("-", |frame| &frame.caption);
+        if captions.last().is_none_or(|last| last != caption) {
+            captions.push(caption.to_owned());
+        }
+        *preview = frame;
     }
 }

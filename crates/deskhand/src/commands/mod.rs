@@ -50,14 +50,16 @@ pub(crate) fn run(command: Command) -> ExitCode {
             mcp::run(desktop.private(), profile.into(), arrangement)
         }
         #[cfg(not(feature = "host-consent"))]
-        Command::Serve { desktop, socket, managed, limit } => {
-            serve::run(desktop.private(), socket, managed, &limit, wiring::consent())
+        Command::Serve { desktop, socket, managed, limit, preview } => {
+            let wanted = serve::Wanted { private: desktop.private(), socket, managed, preview };
+            serve::run(wanted, &limit, wiring::consent())
         }
         #[cfg(feature = "host-consent")]
-        Command::Serve { desktop, socket, managed, limit, host_token_fd } => {
+        Command::Serve { desktop, socket, managed, limit, preview, host_token_fd } => {
+            let wanted = serve::Wanted { private: desktop.private(), socket, managed, preview };
             // Before anything else: no process that is started later may find the descriptor.
             match wiring::host_consent(host_token_fd) {
-                Ok(consent) => serve::run(desktop.private(), socket, managed, &limit, consent),
+                Ok(consent) => serve::run(wanted, &limit, consent),
                 Err(error) => return fail(USAGE, format_args!("--host-token-fd: {error}")),
             }
         }

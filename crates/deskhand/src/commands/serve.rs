@@ -19,21 +19,27 @@ use super::fail_with;
 use crate::cli::{Limit, ServiceArgs};
 use crate::lifecycle;
 use crate::service::{self, Greeting, Place};
-use crate::wiring::{Consent, Wiring};
+use crate::wiring::{Consent, Setup, Wiring};
 
-pub(crate) fn run(
-    private: Option<PrivateOptions>,
-    socket: Option<PathBuf>,
-    managed: bool,
-    limits: &[Limit],
-    consent: Consent,
-) -> io::Result<ExitCode> {
+/// The service that is wanted.
+pub(crate) struct Wanted {
+    /// On a desktop of its own.
+    pub(crate) private: Option<PrivateOptions>,
+    /// Where it listens, if not in the runtime folder.
+    pub(crate) socket: Option<PathBuf>,
+    /// Whether it ends with its last client.
+    pub(crate) managed: bool,
+    /// Whether it shows a preview.
+    pub(crate) preview: bool,
+}
+
+pub(crate) fn run(wanted: Wanted, limits: &[Limit], consent: Consent) -> io::Result<ExitCode> {
     let limits = match set(limits) {
         Ok(limits) => limits,
         Err(error) => return Ok(super::fail(super::USAGE, error.message)),
     };
     let runtime = super::runtime()?;
-    let code = runtime.block_on(serve(private, socket, managed, limits, consent));
+    let code = runtime.block_on(serve(wanted, limits, consent));
     // Threads may still wait for a display server that does not answer.
     runtime.shutdown_background();
     code
@@ -47,13 +53,8 @@ fn set(wanted: &[Limit]) -> Result<Limits, Error> {
     Ok(limits)
 }
 
-async fn serve(
-    private: Option<PrivateOptions>,
-    socket: Option<PathBuf>,
-    managed: bool,
-    limits: Limits,
-    consent: Consent,
-) -> io::Result<ExitCode> {
+async fn serve(wanted: Wanted, limits: Limits, consent: Consent) -> io::Result<ExitCode> {
+    let Wanted { private, socket, managed, preview } = wanted;
     let stop = CancellationToken::new();
     lifecycle::on_signal(&stop)?;
     let lifetime = if managed { Lifetime::Managed } else { Lifetime::Persistent };
@@ -72,11 +73,14 @@ async fn serve(
         }
         Ok(Err(news)) => {
             super::print(&news)?;
+            if preview {
+                super::print("its preview is as it was; `deskhand config set preview true` shows it")?;
+            }
             return Ok(ExitCode::SUCCESS);
         }
         Err(error) => return fail_with(&error, false),
     };
-    own(elected, private, limits, consent, stop).await
+    own(elected, Setup { private, limits, preview: preview.then_some(true) }, consent, stop).await
 }
 
 /// The right to own the desktop, or what became of it if the service is there already.
@@ -108,13 +112,12 @@ async fn become_owner(candidate: &Candidate, lifetime: Lifetime) -> Result<Resul
 /// Serves until the end. The desktop is ours until the process has ended.
 async fn own(
     elected: Elected,
-    private: Option<PrivateOptions>,
-    limits: Limits,
+    setup: Setup,
     consent: Consent,
     stop: CancellationToken,
 ) -> io::Result<ExitCode> {
     let consent = Arc::new(consent);
-    let wiring = Wiring::with_limits(private, Some(elected.holder()), limits, Arc::clone(&consent) as _)?;
+    let wiring = Wiring::with(setup, Some(elected.holder()), Arc::clone(&consent) as _)?;
     let holder = elected.holder();
     if matches!(holder.role, Role::Service { lifetime: Lifetime::Persistent, .. }) {
         let desktop = &holder.desktop;

@@ -1,20 +1,24 @@
-//! What people see of agents: a cursor for each session that acts.
+//! What people see of agents: a cursor for each session that acts, and the preview.
 //!
 //! Each is a small window of its own, drawn over everything, that lets every click through. They have a thread and a
-//! connection of their own, which exist while a cursor can be seen and not a moment longer: nobody waits for them, and
+//! connection of their own, which exist while something can be seen and not a moment longer: nobody waits for them, and
 //! where nobody acts nothing wakes up.
 
+mod canvas;
+mod card;
 mod font;
 mod motion;
 mod own;
+mod pane;
 mod picture;
+mod preview;
 mod stage;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deskhand_core::desktop::{Act, AgentCursor, Overlay};
+use deskhand_core::desktop::{Act, AgentCursor, Overlay, PreviewFrame};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::runtime::Handle;
 
@@ -46,9 +50,18 @@ struct Mailbox(Mutex<Post>);
 #[derive(Default)]
 struct Post {
     messages: VecDeque<Message>,
+    /// The newest of what the preview is to show; the inner `None` closes it.
+    preview: Option<Option<PreviewFrame>>,
     /// Wakes the thread; `None`: there is none.
     bell: Option<Arc<OwnedFd>>,
     /// The adapter has been dropped.
+    closed: bool,
+}
+
+/// What the thread takes out of its mailbox.
+struct Delivery {
+    messages: VecDeque<Message>,
+    preview: Option<Option<PreviewFrame>>,
     closed: bool,
 }
 
@@ -57,15 +70,16 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> (VecDeque<Message>, bool) {
+    fn take(&self) -> Delivery {
         let mut post = self.lock();
-        (std::mem::take(&mut post.messages), post.closed)
+        let (messages, preview) = (std::mem::take(&mut post.messages), post.preview.take());
+        Delivery { messages, preview, closed: post.closed }
     }
 
     /// Ends the thread's time unless there is something left to do. Whether it has ended.
     fn retire(&self) -> bool {
         let mut post = self.lock();
-        let done = post.messages.is_empty() || post.closed;
+        let done = (post.messages.is_empty() && post.preview.is_none()) || post.closed;
         if done {
             post.bell = None;
         }
@@ -76,6 +90,7 @@ impl Mailbox {
     fn abandon(&self) {
         let mut post = self.lock();
         post.messages.clear();
+        post.preview = None;
         post.bell = None;
     }
 }
@@ -153,6 +168,17 @@ impl Overlay for X11Overlay {
 
     fn is_shown(&self, id: &str) -> bool {
         self.own.shows(id)
+    }
+
+    fn preview(&self, frame: Option<PreviewFrame>) {
+        let mut post = self.mailbox.lock();
+        if post.bell.is_none() && frame.is_some() {
+            self.start(&mut post);
+        }
+        if post.bell.is_some() {
+            post.preview = Some(frame);
+            post.ring();
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(in crate::x11) struct Sprite {
     /// In screen pixels.
     pub(in crate::x11) area: Rect,
     pub(in crate::x11) pixels: Arc<Pixels>,
+    /// Whether it is an agent's cursor.
+    pub(in crate::x11) is_cursor: bool,
 }
 
 impl Own {
@@ -99,9 +101,9 @@ impl Own {
         shown.now.values().map(|sprite| sprite.area).chain(recent.map(|(_, area)| *area)).collect()
     }
 
-    /// What is shown at this moment.
-    pub(in crate::x11) fn sprites(&self) -> Vec<Sprite> {
-        self.shown().now.values().cloned().collect()
+    /// The cursors that are shown at this moment.
+    pub(in crate::x11) fn cursors(&self) -> Vec<Sprite> {
+        self.shown().now.values().filter(|sprite| sprite.is_cursor).cloned().collect()
     }
 }
 
@@ -120,7 +122,7 @@ mod tests {
 
     fn sprite(x: i32) -> Sprite {
         let pixels = Arc::new(Pixels { width: 0, height: 0, rgba: Vec::new() });
-        Sprite { area: Rect::new(x, 0, 10, 10), pixels }
+        Sprite { area: Rect::new(x, 0, 10, 10), pixels, is_cursor: true }
     }
 
     #[test]
@@ -143,7 +145,7 @@ mod tests {
         own.place(7, sprite(100));
         assert_eq!(own.areas().len(), 2);
         own.take(7);
-        assert_eq!((own.areas().len(), own.sprites().len()), (2, 0));
+        assert_eq!((own.areas().len(), own.cursors().len()), (2, 0));
         let long_ago = Instant::now().checked_sub(2 * AFTERGLOW).unwrap();
         own.shown().before.iter_mut().for_each(|(left, _)| *left = long_ago);
         assert_eq!(own.areas().len(), 0);

@@ -1,27 +1,28 @@
-//! The thread of the cursors: their windows, and when they look different.
+//! The thread of what is shown: its windows, and when they look different.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deskhand_core::desktop::{Act, AgentCursor, Display, PortError};
+use deskhand_core::desktop::{Act, AgentCursor, Display, PortError, PreviewFrame};
 use deskhand_core::geometry::Point;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use x11rb::connection::{Connection, RequestConnection as _};
+use x11rb::connection::Connection;
 use x11rb::protocol::Event;
-use x11rb::protocol::shape::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
-    AtomEnum, ChangeWindowAttributesAux, ClipOrdering, Colormap, ColormapAlloc, ConfigureWindowAux,
-    ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, ImageFormat, ImageOrder, Pixmap, PropMode,
-    Rectangle, StackMode, VisualClass, Visualid, Window as XWindow, WindowClass,
+    AtomEnum, ChangeWindowAttributesAux, ConfigureWindowAux, ConnectionExt as _, EventMask, Pixmap, PropMode,
+    StackMode, Window as XWindow,
 };
 use x11rb::wrapper::ConnectionExt as _;
 
+use super::canvas::Picture;
 use super::motion::{Look, Motion};
 use super::own::{Own, Sprite};
-use super::picture::{Drawing, Picture, Side};
-use super::{Mailbox, Message};
+use super::pane::{Pane, Panes};
+use super::picture::{Drawing, Side};
+use super::preview::Preview;
+use super::{Delivery, Mailbox, Message};
 use crate::environment::SessionEnvironment;
 use crate::x11::connection::{Link, Trouble};
 use crate::x11::screen;
@@ -33,20 +34,14 @@ const MAX_RAISES: u32 = 12;
 /// A window that opens is placed and restacked a few times: what came above is looked at once for so long.
 const SETTLING: Duration = Duration::from_millis(60);
 
-/// Bytes of a picture that one request carries: below what every server takes.
-const PIECE: usize = 64 * 1024;
-
 /// What the thread owns.
 pub(super) struct Stage {
     link: Link,
     own: Own,
+    panes: Panes,
     displays: Vec<Display>,
-    /// Visual and colours of windows with coverage, if the display has them.
-    translucent: Option<(Visualid, Colormap)>,
-    opaque: (u8, Visualid),
-    /// The selection that a compositing manager owns.
-    compositing: u32,
     cursors: HashMap<Arc<str>, Cursor>,
+    preview: Option<Preview>,
     raises: u32,
     /// When to look whether something is above the cursors.
     look: Option<Instant>,
@@ -89,51 +84,21 @@ impl Stage {
 
     fn prepare(link: Link, own: Own) -> Result<Self, Trouble> {
         let displays = screen::displays(&link)?;
-        if link.x.extension_information(shape::X11_EXTENSION_NAME)?.is_none() {
-            // A window that takes clicks must not lie over others.
-            return Err(PortError::NotSupported("the display server has no shaped windows".to_owned()).into());
-        }
-        let setup = link.x.setup();
-        let found = setup
-            .roots
-            .iter()
-            .position(|root| root.root == link.root)
-            .zip(setup.roots.iter().find(|root| root.root == link.root));
-        let (number, root) = found.ok_or(Trouble::Lost)?;
-        if !matches!(root.root_depth, 24 | 32) || setup.image_byte_order != ImageOrder::LSB_FIRST {
-            let why = "the display keeps its pixels in a form that is not supported".to_owned();
-            return Err(PortError::NotSupported(why).into());
-        }
-        let visual = root
-            .allowed_depths
-            .iter()
-            .filter(|depth| depth.depth == 32)
-            .flat_map(|depth| &depth.visuals)
-            .find(|visual| visual.class == VisualClass::TRUE_COLOR && visual.red_mask == 0x00ff_0000)
-            .map(|visual| visual.visual_id);
-        let translucent = match visual {
-            Some(visual) => {
-                let colours = link.x.generate_id()?;
-                link.x.create_colormap(ColormapAlloc::NONE, colours, link.root, visual)?;
-                Some((visual, colours))
-            }
-            None => None,
-        };
-        let opaque = (root.root_depth, root.root_visual);
-        let compositing = format!("_NET_WM_CM_S{number}");
-        let compositing = link.x.intern_atom(false, compositing.as_bytes())?.reply()?.atom;
+        let panes = Panes::prepare(&link)?;
         let notify = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
         link.x.change_window_attributes(link.root, &notify)?;
+        let setup = link.x.setup();
         own.set_client(setup.resource_id_base, setup.resource_id_mask);
-        let cursors = HashMap::new();
-        Ok(Self { link, own, displays, translucent, opaque, compositing, cursors, raises: 0, look: None })
+        let (cursors, preview) = (HashMap::new(), None);
+        Ok(Self { link, own, panes, displays, cursors, preview, raises: 0, look: None })
     }
 
     /// Shows what `mailbox` asks for until there is nothing to see any more.
     pub(super) fn play(mut self, mailbox: &Mailbox, bell: &OwnedFd) -> Result<(), Trouble> {
         loop {
-            let (messages, closed) = mailbox.take();
+            let Delivery { messages, preview, closed } = mailbox.take();
             if closed {
+                self.preview(None)?;
                 self.cursors.keys().cloned().collect::<Vec<_>>().iter().try_for_each(|id| self.end(id))?;
             }
             for message in messages {
@@ -142,34 +107,50 @@ impl Stage {
                     Message::Remove(id) => self.end(&id)?,
                 }
             }
+            if let Some(frame) = preview.filter(|_| !closed) {
+                self.preview(frame)?;
+            }
             self.take_events()?;
             let next = self.dress()?;
             self.own.set_cursors(self.cursors.keys().cloned().collect());
-            match next {
-                Some(next) => {
-                    let next = self.look.map_or(next, |look| look.min(next));
-                    self.link.x.flush()?;
-                    self.wait(bell, next.saturating_duration_since(Instant::now()));
+            if next.is_none() && self.preview.is_none() {
+                self.link.sync()?;
+                if mailbox.retire() {
+                    return Ok(());
                 }
-                None => {
-                    self.link.sync()?;
-                    if mailbox.retire() {
-                        return Ok(());
-                    }
-                }
+                continue;
             }
+            self.link.x.flush()?;
+            let next = next.into_iter().chain(self.look).min();
+            self.wait(bell, next.map(|next| next.saturating_duration_since(Instant::now())));
         }
     }
 
-    /// Waits until somebody rings, an event comes, or the time is over.
-    fn wait(&self, bell: &OwnedFd, time: Duration) {
+    /// Shows a frame in the preview, or closes it.
+    fn preview(&mut self, frame: Option<PreviewFrame>) -> Result<(), Trouble> {
+        let old = self.preview.take();
+        let Some(frame) = frame else { return old.map_or(Ok(()), |old| old.close(&self.link, &self.own)) };
+        if old.as_ref().is_none_or(|old| old.is_news(&frame)) {
+            self.raises = 0;
+        }
+        let place = old.as_ref().map(Preview::place);
+        let new = Preview::show(old, (&self.link, &self.own, &self.panes), &frame)?;
+        if place != Some(new.place()) {
+            self.cursors_above()?;
+        }
+        self.preview = Some(new);
+        Ok(())
+    }
+
+    /// Waits until somebody rings, an event comes, or the time is over, if there is one.
+    fn wait(&self, bell: &OwnedFd, time: Option<Duration>) {
         let mut sources = [
             PollFd::from_borrowed_fd(self.link.x.stream().as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN),
         ];
-        let time = Timespec::try_from(time).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
+        let time = time.map(|time| Timespec::try_from(time).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 }));
         // Broken off by a signal or an error: messages, connection and clock are looked at again anyway.
-        let _ = poll(&mut sources, Some(&time));
+        let _ = poll(&mut sources, time.as_ref());
         // Empty if nobody rang.
         let _ = rustix::io::read(bell, &mut [0; 8]);
     }
@@ -178,7 +159,7 @@ impl Stage {
         let now = Instant::now();
         self.raises = 0;
         let (glide, linger) = (agent.glide, agent.linger);
-        let translucent = self.translucent.is_some() && self.is_composited()?;
+        let translucent = self.panes.are_translucent(&self.link)?;
         let motion = match self.cursors.get_mut(&agent.id) {
             Some(cursor) => {
                 cursor.motion.follow(act, glide, linger, now);
@@ -210,10 +191,6 @@ impl Stage {
         Ok(())
     }
 
-    fn is_composited(&self) -> Result<bool, Trouble> {
-        Ok(self.link.x.get_selection_owner(self.compositing)?.reply()?.owner != x11rb::NONE)
-    }
-
     fn display_at(&self, at: Point) -> Option<&Display> {
         self.displays.iter().find(|display| display.frame.contains(at)).or(self.displays.first())
     }
@@ -242,82 +219,26 @@ impl Stage {
         scale: f64,
         translucent: bool,
     ) -> Result<Cursor, Trouble> {
-        let (depth, visual) = match self.translucent.filter(|_| translucent) {
-            Some((visual, _)) => (32, visual),
-            None => self.opaque,
-        };
         let costume = |pressed| {
             let picture = drawing(&agent, side, scale, pressed, translucent).draw();
-            self.costume(picture, depth, translucent)
+            self.costume(picture, translucent)
         };
         let (plain, pressed) = (costume(false)?, costume(true)?);
         let at = motion.look(Instant::now()).at;
         let window = self.link.x.generate_id()?;
-        self.own.place(window, Sprite { area: plain.picture.area(at), pixels: Arc::clone(&plain.pixels) });
         let area = plain.picture.area(at);
-        let mut attributes = CreateWindowAux::new()
-            .override_redirect(1)
-            .border_pixel(0)
-            .background_pixmap(plain.pixmap)
-            .event_mask(EventMask::NO_EVENT);
-        if let Some((_, colours)) = self.translucent.filter(|_| translucent) {
-            attributes = attributes.colormap(colours);
-        }
-        let x = &self.link.x;
-        x.create_window(
-            depth,
-            window,
-            self.link.root,
-            short(area.x),
-            short(area.y),
-            u16::try_from(area.width).unwrap_or(u16::MAX),
-            u16::try_from(area.height).unwrap_or(u16::MAX),
-            0,
-            WindowClass::INPUT_OUTPUT,
-            visual,
-            &attributes,
-        )?;
-        // No click, no pointer and no drop ever reaches it.
-        x.shape_rectangles(shape::SO::SET, shape::SK::INPUT, ClipOrdering::UNSORTED, window, 0, 0, &[])?;
-        if !translucent {
-            let runs: Vec<Rectangle> = plain.picture.runs().iter().map(rectangle).collect();
-            let (set, bounding) = (shape::SO::SET, shape::SK::BOUNDING);
-            x.shape_rectangles(set, bounding, ClipOrdering::YX_BANDED, window, 0, 0, &runs)?;
-        }
-        let atoms = &self.link.atoms;
-        // What is dragged about has no shadow and no animation with any compositor.
-        let kind = [atoms._NET_WM_WINDOW_TYPE_DND];
-        x.change_property32(PropMode::REPLACE, window, atoms._NET_WM_WINDOW_TYPE, AtomEnum::ATOM, &kind)?;
-        let class = b"agent-cursor\0deskhand\0";
-        x.change_property8(PropMode::REPLACE, window, AtomEnum::WM_CLASS, AtomEnum::STRING, class)?;
+        self.own.place(window, Sprite { area, pixels: Arc::clone(&plain.pixels), is_cursor: true });
         let name = format!("agent cursor: {}", agent.label);
-        let text = atoms.UTF8_STRING;
-        x.change_property8(PropMode::REPLACE, window, atoms._NET_WM_NAME, text, name.as_bytes())?;
-        x.map_window(window)?;
+        let new =
+            Pane { window, area, pixmap: plain.pixmap, class: b"agent-cursor\0deskhand\0", name: &name };
+        self.panes.open(&self.link, &new, &plain.picture, translucent)?;
         let worn = Worn { at, pressed: false, opacity: u32::MAX };
         Ok(Cursor { agent, motion, window, translucent, side, scale, plain, pressed, worn })
     }
 
     /// Hands a picture to the server.
-    fn costume(&self, picture: Picture, depth: u8, translucent: bool) -> Result<Costume, Trouble> {
-        let x = &self.link.x;
-        let (width, height) = (picture.pixels.width, picture.pixels.height);
-        let (columns, rows) =
-            (u16::try_from(width).unwrap_or(u16::MAX), u16::try_from(height).unwrap_or(u16::MAX));
-        let pixmap = x.generate_id()?;
-        x.create_pixmap(depth, pixmap, self.link.root, columns, rows)?;
-        let context = x.generate_id()?;
-        x.create_gc(context, pixmap, &CreateGCAux::new())?;
-        let bytes = if translucent { picture.premultiplied() } else { picture.opaque() };
-        let stride = width.max(1) as usize * 4;
-        let at_once = (PIECE / stride).max(1);
-        for (place, piece) in bytes.chunks(at_once * stride).enumerate() {
-            let top = i16::try_from(place * at_once).unwrap_or(i16::MAX);
-            let rows = u16::try_from(piece.len() / stride).unwrap_or(u16::MAX);
-            let format = ImageFormat::Z_PIXMAP;
-            x.put_image(format, pixmap, context, columns, rows, 0, top, 0, depth, piece)?;
-        }
-        x.free_gc(context)?;
+    fn costume(&self, picture: Picture, translucent: bool) -> Result<Costume, Trouble> {
+        let pixmap = self.panes.upload(&self.link, &picture, translucent)?;
         let pixels = Arc::new(picture.pixels.clone());
         Ok(Costume { picture, pixmap, pixels })
     }
@@ -385,6 +306,14 @@ impl Stage {
         }
         self.raises += 1;
         let above = ConfigureWindowAux::new().stack_mode(StackMode::ABOVE);
+        if let Some(preview) = &self.preview {
+            self.link.x.configure_window(preview.place().0, &above)?;
+        }
+        self.cursors_above()
+    }
+
+    fn cursors_above(&self) -> Result<(), Trouble> {
+        let above = ConfigureWindowAux::new().stack_mode(StackMode::ABOVE);
         for cursor in self.cursors.values() {
             self.link.x.configure_window(cursor.window, &above)?;
         }
@@ -395,6 +324,9 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         // Nothing is left of a stage that has come to its end, and another may have begun; else the connection broke.
+        if let Some(preview) = &self.preview {
+            self.own.take(preview.place().0);
+        }
         if !self.cursors.is_empty() {
             for cursor in self.cursors.values() {
                 self.own.take(cursor.window);
@@ -415,7 +347,7 @@ impl Cursor {
         let costume = if wanted.pressed { &self.pressed } else { &self.plain };
         let area = costume.picture.area(wanted.at);
         if (wanted.at, wanted.pressed) != (self.worn.at, self.worn.pressed) {
-            own.place(self.window, Sprite { area, pixels: Arc::clone(&costume.pixels) });
+            own.place(self.window, Sprite { area, pixels: Arc::clone(&costume.pixels), is_cursor: true });
         }
         if wanted.pressed != self.worn.pressed {
             let attributes = ChangeWindowAttributesAux::new().background_pixmap(costume.pixmap);
@@ -445,18 +377,5 @@ fn drawing(agent: &AgentCursor, side: Side, scale: f64, pressed: bool, transluce
         side,
         pressed,
         translucent,
-    }
-}
-
-fn short(value: i32) -> i16 {
-    i16::try_from(value).unwrap_or(if value < 0 { i16::MIN } else { i16::MAX })
-}
-
-fn rectangle(area: &deskhand_core::geometry::Rect) -> Rectangle {
-    Rectangle {
-        x: short(area.x),
-        y: short(area.y),
-        width: u16::try_from(area.width).unwrap_or(u16::MAX),
-        height: u16::try_from(area.height).unwrap_or(u16::MAX),
     }
 }

@@ -31,10 +31,12 @@ impl Camera {
         }
         let listing = listing::read(&self.link)?;
         let mut beneath = self.background(&listing, bounds)?;
+        let mut hidden = covered.clone();
         for (top, area) in listing.stack.clone() {
             if self.own.is_own(top) {
                 continue;
             }
+            hidden.push(area);
             let Some(part) = area.intersection(&bounds) else { continue };
             match self.redirect_top(&listing, top, area)? {
                 Some(painted) => capture.stale |= !painted,
@@ -50,7 +52,7 @@ impl Camera {
             }
         }
         for area in &covered {
-            patch(capture, &covered, *area, &cut(&beneath, bounds, *area));
+            capture.stale |= !patch(capture, &hidden, *area, &cut(&beneath, bounds, *area));
         }
         Ok(())
     }
@@ -105,30 +107,20 @@ impl Camera {
     }
 }
 
-/// Puts `beneath` in the place of `area`. Where it has nothing, the bare desktop goes on as it is beside what is covered.
-fn patch(capture: &mut Capture, covered: &[Rect], area: Rect, beneath: &Pixels) {
+/// Puts `beneath` in the place of `area`. Where it has nothing, the bare desktop goes on as it is in the nearest place where
+/// it can be seen: `hidden` is where it cannot. Whether there was such a place for all of it.
+fn patch(capture: &mut Capture, hidden: &[Rect], area: Rect, beneath: &Pixels) -> bool {
     let frame = capture.frame;
-    let is_free = |x: i64, y: i64| {
-        let inside = |rect: &Rect| {
-            x >= i64::from(rect.x) && x < rect.right() && y >= i64::from(rect.y) && y < rect.bottom()
-        };
-        inside(&frame) && !covered.iter().any(inside)
-    };
-    let place = |x: i64, y: i64| {
-        let (column, row) = (x - i64::from(frame.x), y - i64::from(frame.y));
-        usize::try_from((row * i64::from(frame.width) + column) * 4).unwrap_or(0)
-    };
-    let (left, top) = (i64::from(area.x) - 1, i64::from(area.y) - 1);
-    for (y, row) in (i64::from(area.y)..).zip(beneath.rgba.chunks_exact((area.width as usize * 4).max(1))) {
-        let beside = [(left, y), (area.right(), y)].into_iter().find(|(x, y)| is_free(*x, *y));
-        for (x, point) in (i64::from(area.x)..).zip(row.as_chunks::<4>().0) {
-            let around = || [(x, top), (x, area.bottom())].into_iter().find(|(x, y)| is_free(*x, *y));
+    let mut is_known = true;
+    for (y, row) in (area.y..).zip(beneath.rgba.chunks_exact((area.width as usize * 4).max(1))) {
+        let beside = bare(hidden, frame, (area.x, y), (1, 0));
+        for (x, point) in (area.x..).zip(row.as_chunks::<4>().0) {
             let mut colour = [0, 0, 0, 255];
-            if point[3] < 255
-                && let Some((x, y)) = beside.or_else(around)
-                && let Some(next) = capture.pixels.rgba.get(place(x, y)..place(x, y) + 4)
-            {
-                colour.copy_from_slice(next);
+            if point[3] < 255 {
+                match beside.or_else(|| bare(hidden, frame, (x, area.y), (0, 1))) {
+                    Some(bare) => colour.copy_from_slice(pixel(capture, bare)),
+                    None => is_known = false,
+                }
             }
             let one = Rect::new(0, 0, 1, 1);
             lay(
@@ -136,10 +128,75 @@ fn patch(capture: &mut Capture, covered: &[Rect], area: Rect, beneath: &Pixels) 
                 one,
                 &Layer { pixels: Pixels { width: 1, height: 1, rgba: point.to_vec() }, frame: one },
             );
-            let at = place(x, y);
-            if let Some(pixel) = capture.pixels.rgba.get_mut(at..at + 4) {
-                pixel.copy_from_slice(&colour);
+            pixel(capture, (x, y)).copy_from_slice(&colour);
+        }
+    }
+    is_known
+}
+
+/// The colour of a picture at a point of the screen that lies within its frame.
+fn pixel(capture: &mut Capture, (x, y): (i32, i32)) -> &mut [u8] {
+    let frame = capture.frame;
+    let (column, row) = (i64::from(x) - i64::from(frame.x), i64::from(y) - i64::from(frame.y));
+    let place = usize::try_from((row * i64::from(frame.width) + column) * 4).unwrap_or(0);
+    &mut capture.pixels.rgba[place..place + 4]
+}
+
+/// The nearest point on a line through `from` that is in the frame and not hidden.
+fn bare(hidden: &[Rect], frame: Rect, from: (i32, i32), (across, down): (i32, i32)) -> Option<(i32, i32)> {
+    let walk = |forward: bool| {
+        let (mut x, mut y) = (i64::from(from.0), i64::from(from.1));
+        // Each step leaves one of them for good.
+        for _ in 0..=hidden.len() {
+            let is_in = |rect: &&Rect| {
+                x >= i64::from(rect.x) && x < rect.right() && y >= i64::from(rect.y) && y < rect.bottom()
+            };
+            if !is_in(&&frame) {
+                return None;
+            }
+            let Some(rect) = hidden.iter().find(is_in) else {
+                let steps = (x - i64::from(from.0)).abs() + (y - i64::from(from.1)).abs();
+                return Some((steps, (i32::try_from(x).ok()?, i32::try_from(y).ok()?)));
+            };
+            match (forward, across != 0) {
+                (true, true) => x = rect.right(),
+                (false, true) => x = i64::from(rect.x) - 1,
+                (true, false) => y = rect.bottom(),
+                (false, false) => y = i64::from(rect.y) - 1,
             }
         }
+        None
+    };
+    debug_assert_eq!(across + down, 1);
+    [walk(true), walk(false)].into_iter().flatten().min().map(|(_, point)| point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_bare_point_is_neither_ours_nor_a_window_s() {
+        let frame = Rect::new(0, 0, 100, 50);
+        let hidden = [Rect::new(40, 10, 20, 20), Rect::new(20, 0, 25, 50), Rect::new(60, 12, 10, 5)];
+        let across = |y| bare(&hidden, frame, (40, y), (1, 0));
+        assert_eq!(across(12), Some((19, 12)), "past the window on the left, which is nearer");
+        assert_eq!(across(25), Some((60, 25)));
+        assert_eq!(bare(&hidden, frame, (50, 10), (0, 1)), Some((50, 9)));
+        assert_eq!(bare(&[frame], frame, (50, 10), (0, 1)), None);
+    }
+
+    #[test]
+    fn a_bare_desktop_goes_on_and_a_window_does_not() {
+        // A desktop of 7, with a window of 200 in its left half and something of ours over the edge of both.
+        let frame = Rect::new(0, 0, 10, 4);
+        let rgba = (0..40).flat_map(|place| [if place % 10 < 5 { 200 } else { 7 }, 0, 0, 255]).collect();
+        let pixels = Pixels { width: 10, height: 4, rgba };
+        let mut capture = Capture { pixels, frame, stale: false };
+        let (window, ours) = (Rect::new(0, 0, 5, 4), Rect::new(3, 1, 4, 2));
+        let rgba = (0..8).flat_map(|place| if place % 4 < 2 { [200, 0, 0, 255] } else { [0; 4] }).collect();
+        assert!(patch(&mut capture, &[window, ours], ours, &Pixels { width: 4, height: 2, rgba }));
+        let row: Vec<u8> = capture.pixels.rgba[40..80].iter().step_by(4).copied().collect();
+        assert_eq!(row, [200, 200, 200, 200, 200, 7, 7, 7, 7, 7]);
     }
 }

@@ -100,9 +100,9 @@ impl Camera {
         Ok(Capture { pixels, frame, stale: false })
     }
 
-    /// Draws what we show over the picture of a window, which has nothing of what lies over it.
+    /// Draws agents' cursors over the picture of a window, which has nothing of what lies over it.
     fn cover(&self, capture: &mut Capture) {
-        for sprite in self.own.sprites() {
+        for sprite in self.own.cursors() {
             if let Some(part) = sprite.area.intersection(&capture.frame) {
                 let layer = Layer { pixels: cut(&sprite.pixels, sprite.area, part), frame: part };
                 lay(&mut capture.pixels.rgba, capture.frame, &layer);
