@@ -56,7 +56,8 @@ def window(desktop):
 
 def place(desktop):
     """Where it is on the screen; `None` if it is closed, or has just been replaced."""
-    said = desktop.run("xwininfo", "-id", str(window(desktop) or 0), check=False)
+    shown = window(desktop)
+    said = desktop.run("xwininfo", "-id", str(shown), check=False) if shown else ""
     if "Absolute" not in said:
         return None
     value = lambda name: int(said.split(f"{name}:")[1].split()[0])  # noqa: E731
