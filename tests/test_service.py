@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stage import processes, service
+from stage.application import Fixture
 from stage.client import Client
 from stage.desktop import OwnDesktop
 from stage.program import deskhand
@@ -228,6 +229,42 @@ def test_in_its_own_process_it_takes_the_desktop_too(desk):
         assert str(status(desk)["pid"]) in done.stderr
 
 
+def test_in_its_own_process_it_waits_for_a_service_that_is_just_left(desk):
+    for _ in range(5):
+        command(desk, "call", "list_windows", check=0)
+        with client(desk, "--no-daemon-relaunch") as alone:
+            assert not alone.try_call("list_windows").is_error
+            assert alone.errors == b""
+
+
+def test_a_service_in_its_last_moments_is_none_and_is_not_named(desk):
+    """Its socket is gone and its process lives: commands about it wait for the end, and say then what is."""
+    with Fixture(desk, "gtk3", "widgets", title="Frozen") as frozen:
+        running = serve(desk)
+        with client(desk) as one:
+            window = one.window(title="Frozen")["window_id"]
+            one.call("get_accessibility_tree", window_id=window)
+            service.stop(frozen.pid)
+            try:
+                # Ends no sooner than its grace time.
+                one.start("get_window_state", window_id=window, capture_mode="ax")
+                processes.wait_until(lambda: any(session["calls"] for session in status(desk)["sessions"]), 5, "the call is at work")
+                running.terminate()
+                processes.wait_until(lambda: not sockets(desk), 5, "the socket is gone")
+                said = [subprocess.Popen(
+                    [deskhand(), *words], env=shared(desk), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT, text=True,
+                ) for words in (["status"], ["stop"], ["stop", "--json"], ["sessions"])]
+                assert running.poll() is None, "the commands came while it was ending"
+                for one_said in said:
+                    text, _ = one_said.communicate(timeout=20)
+                    assert one_said.returncode == 3 and str(running.pid) not in text, (one_said.args, text)
+                    assert "no service runs here" in text or json.loads(text) == {"stopped": False}, text
+                    assert running.wait(0.5) == 0
+            finally:
+                service.go_on(frozen.pid)
+
+
 def test_a_service_of_another_runtime_folder_is_found_on_the_display(desk, tmp_path):
     process = serve(desk)
     with client(desk) as one:
@@ -281,6 +318,25 @@ def test_what_a_client_inherited_stays_with_it(desk):
     with os.fdopen(read, "rb") as pipe:
         assert pipe.read() == b"", "somebody still holds the pipe"
     assert status(desk)["pid"] == pid
+
+
+def test_the_log_of_a_service_stays_short_while_it_lives(desk):
+    env = shared(desk, DESKHAND_SESSION_IDLE_TTL_SECS="1", DESKHAND_LOG="debug")
+    with client(desk, env=env):  # keeps the service
+        log, = runtime(desk).glob("*.log")
+        pid = status(desk)["pid"]
+        for name in ("one", "two"):
+            # As if it had said as much itself: it appends, whatever the length is.
+            with log.open("ab") as file:
+                file.write(b"x" * (1024 * 1024))
+            command(desk, "call", "--session", name, "get_config", env=env, check=0)
+            processes.wait_until(lambda: f"session={name}" in log.read_text(), 10, "the end of the session is logged")
+            assert log.stat().st_size < 4096 and log.stat().st_mode & 0o777 == 0o600
+            logs = sorted(path.name for path in runtime(desk).iterdir() if ".log" in path.name)
+            assert logs == [log.name, log.name + ".old"]
+            assert log.with_name(log.name + ".old").stat().st_size < 1024 * 1024 + 4096
+            for number in (1, 2):
+                assert os.readlink(f"/proc/{pid}/fd/{number}") == str(log)
 
 
 def test_a_service_that_is_gone_is_said_and_not_started_again(desk):

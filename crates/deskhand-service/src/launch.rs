@@ -2,23 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::build::RUNNING;
+use crate::log;
 use crate::process::End;
-
-/// A log that is longer than this is put aside when the next service is launched, so that two such files are the most
-/// that launches leave behind.
-const MAX_LOG: u64 = 1024 * 1024;
 
 /// So much of the end of the log goes into a message.
 const LOG_TAIL: u64 = 2048;
@@ -79,7 +74,7 @@ pub fn launch(launch: &Launch) -> io::Result<Launched> {
     let named = |what: &Path, error: io::Error| {
         io::Error::new(error.kind(), format!("{} cannot be used: {error}", what.display()))
     };
-    let (log, length_before) = open_log(&launch.log).map_err(|error| named(&launch.log, error))?;
+    let (log, length_before) = log::open(&launch.log).map_err(|error| named(&launch.log, error))?;
     let errors = log.try_clone().map_err(|error| named(&launch.log, error))?;
     let mut command = Command::new(&launch.program);
     command
@@ -131,22 +126,6 @@ fn close_on_execution(limit: u64) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The log, to be appended to, and how long it is. One that has grown too long is put aside.
-fn open_log(path: &Path) -> io::Result<(File, u64)> {
-    let open = || {
-        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
-        let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600).custom_flags(no_link).open(path)
-    };
-    let file = open()?;
-    let length = file.metadata()?.len();
-    if length <= MAX_LOG {
-        return Ok((file, length));
-    }
-    std::fs::rename(path, path.with_extension("log.old"))?;
-    Ok((open()?, 0))
 }
 
 impl Launched {
@@ -276,6 +255,7 @@ fn is_kept(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::MAX_LOG;
 
     fn launched(script: &str, log: &Path) -> Launched {
         let start = Launch {

@@ -15,6 +15,7 @@ pub mod holder;
 pub mod launch;
 mod lines;
 mod lock;
+pub mod log;
 mod process;
 pub mod rule;
 pub mod server;

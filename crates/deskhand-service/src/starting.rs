@@ -15,15 +15,16 @@ use deskhand_core::error::Code;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::election::{Candidate, Elected, Lost, elect};
-use crate::holder::{Condition, Holder};
+use crate::holder::{Condition, Holder, Lifetime, Role};
 use crate::launch::Launched;
 use crate::process::End;
 
 /// How long a starter tries. A service starts within 0.1 s, and one that ends has its grace times.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An in-process owner whose client has left ends within 2 s; a host that restarts its server meets the old one.
-const IN_PROCESS_END: Duration = Duration::from_millis(2500);
+/// An owner whose last client has left ends within 2 s; a host that restarts its server, or comes right after a command,
+/// meets the old one. (Whether a managed service has clients is not asked: a connection would keep it alive.)
+const CLIENT_LEFT: Duration = Duration::from_millis(2500);
 
 /// A socket that appears, and a lock that is let go without its process's end, wake nobody: they are looked for, at first
 /// after this time, and then after ever longer ones.
@@ -239,8 +240,8 @@ struct Attempts {
 impl Attempts {
     fn new(candidate: &Candidate, deadline: Instant) -> Self {
         let socket = match &candidate.role {
-            crate::holder::Role::Service { socket, .. } => Some(socket.clone()),
-            crate::holder::Role::InProcess => None,
+            Role::Service { socket, .. } => Some(socket.clone()),
+            Role::InProcess => None,
         };
         Self { begun: Instant::now(), deadline, pause: FIRST_LOOK, socket, holder: None, connection: None }
     }
@@ -260,14 +261,17 @@ impl Attempts {
     }
 
     /// An owner that cannot be shared is told at once, unless it is about to end: a service that has removed its socket,
-    /// an in-process owner whose client may just have left.
+    /// an in-process owner or a managed service whose last client may just have left.
     fn refuse_unless_ending(&mut self, lost: Lost) -> Result<(), StartError> {
         let Some(holder) = lost.holder() else { return Err(StartError::Lost(lost)) };
-        let may_end = match (&lost, holder.socket()) {
-            (Lost::OtherBuild { .. } | Lost::InUse(_), Some(socket)) => {
-                std::fs::symlink_metadata(socket).is_err()
+        let may_have_been_left = || self.begun.elapsed() < CLIENT_LEFT;
+        let no_socket = |socket| std::fs::symlink_metadata(socket).is_err();
+        let may_end = match (&lost, &holder.role) {
+            (Lost::InUse(_), Role::InProcess) => may_have_been_left(),
+            (Lost::InUse(_), Role::Service { lifetime: Lifetime::Managed, socket }) => {
+                no_socket(socket) || may_have_been_left()
             }
-            (Lost::InUse(_), None) => self.begun.elapsed() < IN_PROCESS_END,
+            (Lost::OtherBuild { .. } | Lost::InUse(_), Role::Service { socket, .. }) => no_socket(socket),
             _ => false,
         };
         if !may_end || Instant::now() >= self.deadline {

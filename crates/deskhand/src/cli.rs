@@ -57,6 +57,9 @@ pub(crate) enum Command {
         /// Show a preview: a small window with what agents act on at the moment
         #[arg(long)]
         preview: bool,
+        /// The log that standard error has been made; given by whoever launches a service, so that it is kept short
+        #[arg(long, value_name = "PATH", hide = true)]
+        log_file: Option<PathBuf>,
         /// Read the host token from this inherited descriptor; without it no application can become the consent host
         #[cfg(feature = "host-consent")]
         #[arg(long, value_name = "N")]
@@ -439,6 +442,16 @@ pub(crate) enum Client {
     ClaudeCode,
     Codex,
     Vscode,
+}
+
+impl Command {
+    /// The log that whoever launched this process has made of its standard error.
+    pub(crate) fn log_file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Serve { log_file, .. } => log_file.clone(),
+            _ => None,
+        }
+    }
 }
 
 /// Reads the command line; prints help, version or what is wrong and ends the process if that is what it asks for.

@@ -23,6 +23,6 @@ fn main() -> ExitCode {
         _ => {}
     }
     let cli = cli::parse();
-    log::start();
+    log::start(cli.command.log_file());
     commands::run(cli.command)
 }

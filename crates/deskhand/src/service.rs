@@ -23,6 +23,7 @@ use tokio::net::UnixStream;
 use tokio::time::Instant;
 
 use crate::cli::ServiceArgs;
+use crate::lifecycle;
 use crate::wiring::VERSION;
 
 /// The name of a private desktop that a service shares, unless it has a socket of its own.
@@ -30,6 +31,19 @@ const SHARED: &str = "shared";
 
 /// How long a service may take to say hello to a command. It answers within milliseconds unless it is stopped.
 const ANSWER: Duration = Duration::from_secs(10);
+
+/// How soon a service that is starting or ending is looked for again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Why there is no service to ask, for people.
+#[derive(Clone, Debug)]
+pub(crate) struct NoService(String);
+
+impl std::fmt::Display for NoService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// Where the services of this user are, and which of them is meant.
 #[derive(Clone, Debug)]
@@ -68,37 +82,78 @@ impl Place {
         Ok(Self { facts, choice, variables })
     }
 
-    /// A connection to the service that is meant, if it runs.
+    /// What the service that is meant answers to `ask`, if one runs. One that ends meanwhile does not count: it is asked
+    /// again who runs then.
     ///
     /// # Errors
-    /// Several run and none is named, another build, or a service that does not answer.
-    pub(crate) async fn connect(&self) -> Result<Option<Client>, Error> {
-        let (socket, holder) = match self.running()? {
-            Some(Running::Of(holder)) => match holder.socket() {
-                Some(socket) => (socket.to_owned(), Some(holder)),
-                None => return Ok(None),
-            },
-            Some(Running::At(socket)) => (socket, None),
-            None => return Ok(None),
-        };
-        match tokio::time::timeout(ANSWER, connect_to(&socket, None, Greeting::default())).await {
-            Ok(Ok(client)) => client.map(Some),
-            // A socket that was named leads nowhere, or its service has just ended.
-            Ok(Err(error)) if is_nobody(&error) && holder.as_deref().is_none_or(has_ended) => Ok(None),
-            Ok(Err(error)) => Err(unreachable(&socket, holder.as_deref(), &error)),
-            Err(_) => {
-                let late = io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("no answer within {} s", ANSWER.as_secs()),
-                );
-                Err(unreachable(&socket, holder.as_deref(), &late))
+    /// As [`Place::connect`], and what `ask` says.
+    pub(crate) async fn ask<T>(
+        &self,
+        ask: impl AsyncFn(Client) -> Result<T, Error>,
+    ) -> Result<Result<T, NoService>, Error> {
+        let deadline = Instant::now() + ANSWER;
+        loop {
+            let client = match self.connect().await? {
+                Ok(client) => client,
+                Err(none) => return Ok(Err(none)),
+            };
+            match ask(client).await {
+                Err(error) if error.code == Code::ServiceUnreachable && Instant::now() < deadline => {}
+                answer => return answer.map(Ok),
             }
         }
     }
 
-    /// The service that is meant, if it runs.
-    fn running(&self) -> Result<Option<Running>, Error> {
-        match rule::choose(&self.choice, &self.holders()?) {
+    /// A connection to the service that is meant, if it runs. One that does not listen yet, or no more, is waited for.
+    ///
+    /// # Errors
+    /// Several run and none is named, another build, or a service that does not answer.
+    pub(crate) async fn connect(&self) -> Result<Result<Client, NoService>, Error> {
+        let deadline = Instant::now() + ANSWER;
+        loop {
+            let found = self.holders()?;
+            let (socket, holder) = match self.running(&found)? {
+                Some(Running::Of(holder)) => match holder.socket() {
+                    Some(socket) => (socket.to_owned(), Some(holder)),
+                    None => return Ok(Err(self.none_among(&found))),
+                },
+                Some(Running::At(socket)) => (socket, None),
+                None => return Ok(Err(self.none_among(&found))),
+            };
+            let connecting = connect_to(&socket, None, Greeting::default());
+            let error = match tokio::time::timeout_at(deadline, connecting).await {
+                Ok(Ok(client)) => return client.map(Ok),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    let text = format!("no answer within {} s", ANSWER.as_secs());
+                    return Err(unreachable(
+                        &socket,
+                        holder.as_deref(),
+                        &io::Error::new(io::ErrorKind::TimedOut, text),
+                    ));
+                }
+            };
+            match holder.as_deref() {
+                // A socket that was named leads nowhere.
+                None if is_nobody(&error) => return Ok(Err(self.none_among(&[]))),
+                // Somebody has inherited its locks.
+                Some(holder) if holder.condition() == Condition::Gone => {
+                    let others: Vec<_> =
+                        found.iter().filter(|other| other.pid != holder.pid).cloned().collect();
+                    return Ok(Err(self.none_among(&others)));
+                }
+                Some(holder) if Instant::now() < deadline && !holder.is_stopped() => {
+                    // In both cases it is a matter of moments.
+                    let _ = tokio::time::timeout(LOOK_AGAIN, lifecycle::end_of(holder.pid)).await;
+                }
+                holder => return Err(unreachable(&socket, holder, &error)),
+            }
+        }
+    }
+
+    /// The service that is meant, if it is among those that were found.
+    fn running(&self, found: &[Holder]) -> Result<Option<Running>, Error> {
+        match rule::choose(&self.choice, found) {
             Ok(Choice::Running(holder)) => Ok(Some(Running::Of(Box::new(holder)))),
             Ok(Choice::Socket(socket)) => Ok(Some(Running::At(socket))),
             Ok(Choice::Launch(_)) => Ok(None),
@@ -114,16 +169,15 @@ impl Place {
         })
     }
 
-    /// Why there is no service here, with those that run elsewhere.
-    pub(crate) fn none_here(&self) -> String {
-        let others = self.holders().unwrap_or_default();
+    /// Why there is no service here, with those that were found to run elsewhere.
+    fn none_among(&self, others: &[Holder]) -> NoService {
         let line = |holder: &Holder| format!("\n  --desktop {}: {holder}", holder.desktop);
         let others: String = others.iter().map(line).collect();
-        match (&self.choice.socket, others.as_str()) {
+        NoService(match (&self.choice.socket, others.as_str()) {
             (Some(socket), _) => format!("no service runs at {}", socket.display()),
             (None, "") => "no service runs here".to_owned(),
             (None, others) => format!("no service runs for this desktop; there are:{others}"),
-        }
+        })
     }
 
     /// A connection to the service that is meant, and its socket; one is started if there is none.
@@ -165,6 +219,8 @@ impl Place {
         if lifetime == Lifetime::Managed {
             arguments.push("--managed".into());
         }
+        let log = folder.log(desktop);
+        arguments.extend(["--log-file".into(), log.clone().into()]);
         if let Some(socket) = &self.choice.socket {
             arguments.extend(["--socket".into(), socket.into()]);
         }
@@ -172,7 +228,7 @@ impl Place {
         if self.choice.desktop.is_some() {
             name_desktop(&mut variables, desktop);
         }
-        Launch::own_build("deskhand", arguments, variables, folder.log(desktop))
+        Launch::own_build("deskhand", arguments, variables, log)
     }
 
     /// This process as the one that wants to own the desktop for others.
@@ -215,10 +271,6 @@ enum Running {
     At(PathBuf),
 }
 
-fn has_ended(holder: &Holder) -> bool {
-    holder.condition() == Condition::Gone
-}
-
 /// How a proxy finds its service again.
 #[derive(Debug)]
 pub(crate) struct Connector {
@@ -236,7 +288,7 @@ impl Connect for Connector {
             if launch {
                 return place.connect_or_launch(greeting).await.map(|(client, _)| client);
             }
-            let socket = match place.running()? {
+            let socket = match place.running(&place.holders()?)? {
                 Some(Running::Of(holder)) => holder.socket().map(ToOwned::to_owned),
                 Some(Running::At(socket)) => Some(socket),
                 None => None,

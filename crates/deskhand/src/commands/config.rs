@@ -80,8 +80,8 @@ fn value_of(text: &str) -> Value {
 async fn call(service: &ServiceArgs, tool: &str, arguments: Map<String, Value>) -> Outcome {
     let call = Call::anonymous(tool, arguments);
     match Place::find(service)?.connect().await? {
-        Some(client) => client.submit(call).await,
-        None => {
+        Ok(client) => client.submit(call).await,
+        Err(_) => {
             let wiring = wiring::Wiring::new(None, None);
             let wiring = wiring.map_err(|error| Error::new(Code::InternalError, error.to_string()))?;
             wiring.engine.invoke(call).await

@@ -50,12 +50,12 @@ pub(crate) fn run(command: Command) -> ExitCode {
             mcp::run(desktop.private(), profile.into(), arrangement)
         }
         #[cfg(not(feature = "host-consent"))]
-        Command::Serve { desktop, socket, managed, limit, preview } => {
+        Command::Serve { desktop, socket, managed, limit, preview, log_file: _ } => {
             let wanted = serve::Wanted { private: desktop.private(), socket, managed, preview };
             serve::run(wanted, &limit, wiring::consent())
         }
         #[cfg(feature = "host-consent")]
-        Command::Serve { desktop, socket, managed, limit, preview, host_token_fd } => {
+        Command::Serve { desktop, socket, managed, limit, preview, log_file: _, host_token_fd } => {
             let wanted = serve::Wanted { private: desktop.private(), socket, managed, preview };
             // Before anything else: no process that is started later may find the descriptor.
             match wiring::host_consent(host_token_fd) {

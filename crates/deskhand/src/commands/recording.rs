@@ -40,8 +40,8 @@ fn operate(service: &ServiceArgs, tool: &str, arguments: Value, json: bool) -> i
         let client = match tool {
             "start_recording" => place.connect_or_launch(Greeting::default()).await?.0,
             _ => match place.connect().await? {
-                Some(client) => client,
-                None => return Ok(Err(place.none_here())),
+                Ok(client) => client,
+                Err(none) => return Ok(Err(none)),
             },
         };
         client.submit(Call::anonymous(tool, arguments)).await.map(Ok)

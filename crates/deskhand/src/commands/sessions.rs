@@ -18,12 +18,11 @@ pub(crate) fn run(
     command: Option<SessionsCommand>,
 ) -> io::Result<ExitCode> {
     let done = super::runtime()?.block_on(async {
-        let place = Place::find(service)?;
-        let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
-        match command {
-            None => list(&client, json).await.map(Ok),
-            Some(SessionsCommand::End { id }) => end(&client, id, json).await.map(Ok),
-        }
+        let ask = async |client: Client| match &command {
+            None => list(&client, json).await,
+            Some(SessionsCommand::End { id }) => end(&client, id.clone(), json).await,
+        };
+        Place::find(service)?.ask(ask).await
     });
     match done {
         Err(error) => fail_with(&error, json),

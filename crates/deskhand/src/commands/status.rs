@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
+use deskhand_service::client::Client;
 use deskhand_service::wire::{self, SessionReport, StatusReport};
 use serde_json::json;
 
@@ -13,9 +14,8 @@ use crate::service::Place;
 
 pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
     let report = super::runtime()?.block_on(async {
-        let place = Place::find(service)?;
-        let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
-        client.request::<wire::Status>(None, wire::Empty {}).await.map(Ok)
+        let look = async |client: Client| client.request::<wire::Status>(None, wire::Empty {}).await;
+        Place::find(service)?.ask(look).await
     });
     let said = consent::said();
     match report {

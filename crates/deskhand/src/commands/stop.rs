@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use deskhand_core::{Code, Error};
+use deskhand_service::client::Client;
 use deskhand_service::wire;
 use serde_json::json;
 
 use super::{NO_SERVICE, fail_with};
 use crate::cli::ServiceArgs;
 use crate::lifecycle;
-use crate::service::Place;
+use crate::service::{NoService, Place};
 
 /// How long a service may take to end: sessions have 5 s, the clipboard and a private desktop a few more.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,7 +24,7 @@ pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
             if json {
                 super::print_json(&json!({"stopped": false}))?;
             } else {
-                super::print(&none)?;
+                super::print(&none.to_string())?;
             }
             Ok(ExitCode::from(NO_SERVICE))
         }
@@ -39,13 +40,18 @@ pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
 }
 
 /// The process that has ended, or why there is none to end.
-async fn stop(service: &ServiceArgs) -> Result<Result<u32, String>, Error> {
-    let place = Place::find(service)?;
-    let Some(client) = place.connect().await? else { return Ok(Err(place.none_here())) };
-    let pid = client.request::<wire::Status>(None, wire::Empty {}).await?.pid;
-    // Before it is asked to end: its number may be somebody else's afterwards.
-    let end = lifecycle::end_of(pid);
-    client.request::<wire::Shutdown>(None, wire::Empty {}).await?;
+async fn stop(service: &ServiceArgs) -> Result<Result<u32, NoService>, Error> {
+    let ask = async |client: Client| {
+        let pid = client.request::<wire::Status>(None, wire::Empty {}).await?.pid;
+        // Before it is asked to end: its number may be somebody else's afterwards.
+        let end = lifecycle::end_of(pid);
+        client.request::<wire::Shutdown>(None, wire::Empty {}).await?;
+        Ok((pid, end))
+    };
+    let (pid, end) = match Place::find(service)?.ask(ask).await? {
+        Ok(asked) => asked,
+        Err(none) => return Ok(Err(none)),
+    };
     match tokio::time::timeout(PATIENCE, end).await {
         Ok(()) => Ok(Ok(pid)),
         Err(_) => {
