@@ -257,6 +257,42 @@ class Bench:
 
         return row
 
+    def recorded(self, prepare):
+        """What a call takes while its session is recorded; the remark compares it with another session's, in turns."""
+        def row(server):
+            with server.connect() as plain, server.connect() as filmed, tempfile.TemporaryDirectory() as folder:
+                calls = [prepare(server, client) for client in (plain, filmed)]
+                server.call(filmed, "start_recording", output_dir=str(Path(folder) / "recording"))
+                taken = [[], []]
+                for _ in range(25):
+                    for times, (tool, window, wanted) in zip(taken, calls):
+                        client = filmed if times is taken[1] else plain
+                        times.append(server.call(client, tool, window, **wanted)[:2])
+                        # An agent thinks between calls; the picture from after one is not in the next one's way.
+                        time.sleep(0.05)
+                server.call(filmed, "stop_recording")
+                without, with_it = (statistics.median(seconds for seconds, _ in times) for times in taken)
+                self.remark(server, f"{100 * (with_it / without - 1):+.0f} % to {1000 * without:.1f} ms without a recording")
+                yield from taken[1]
+
+        return row
+
+    def click_box(self, server, client):
+        window, _ = self.check_box()
+        answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
+        box = next(element for element in answer.elements if element.name == "Send news")
+        return "click", window, {"element_index": box.index}
+
+    def click_there(self, server, client):
+        window, (x, y) = self.check_box()
+        return "click", window, {"x": x, "y": y, "space": "screen"}
+
+    def type_hundred(self, server, client):
+        window = self.fixture("gtk3", "pad", "Pad", at="100,500", size="400,200")
+        answer = server.call(client, "get_window_state", window, capture_mode="ax")[2]
+        field = next(element for element in answer.elements if element.role in ("text", "entry"))
+        return "type_text", window, {"element_index": field.index, "text": HUNDRED, "delivery": "foreground"}
+
     def eight_clients(self, server):
         """One value: the whole of it."""
         window = self.fixture("gtk3", "grid", "Grid", at="300,500", size="300,200")
@@ -337,6 +373,9 @@ class Bench:
         yield "100 characters, real keys", "", self.hundred_characters("foreground")
         yield "proxy: what it adds to a call", "0.3", self.through_the_proxy("get_cursor_position", 200)
         yield "proxy: what it adds to a picture", "2", self.through_the_proxy("screenshot", 20, max_image_dimension=1920)
+        yield "recorded: click on an element", "+20 %", self.recorded(self.click_box)
+        yield "recorded: click at a point", "+20 %", self.recorded(self.click_there)
+        yield "recorded: 100 characters", "+20 %", self.recorded(self.type_hundred)
         yield "8 clients x 50 calls", "150 calls/s", self.eight_clients
         yield "idle", "0.1 %, 20+8 MB", self.idle
 

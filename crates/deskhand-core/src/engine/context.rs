@@ -247,7 +247,7 @@ impl Context {
         self.begun.store(true, Ordering::Relaxed);
         let _acting = (kind == StepKind::Act).then(|| self.acting.begin());
         if let (StepKind::Act, Some(turn)) = (kind, &self.turn) {
-            turn.before(self.desktop(), &self.leave).await;
+            turn.begin(&self.shared.desktop, &self.leave);
         }
         let (result, overlapped) = permit.run(step).await;
         self.overlapped.fetch_or(overlapped, Ordering::Relaxed);

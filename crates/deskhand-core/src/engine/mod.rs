@@ -3,12 +3,12 @@
 //! Everything that must hold for every call is here: arguments, consent, session, the place in the queue, deadline and
 //! cancellation, recording, and that a panicking handler costs one call.
 
+mod attended;
 mod context;
 mod input;
 mod invoke;
 mod leased;
 mod restore;
-mod showing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,19 +80,17 @@ impl Shared {
         self.sessions.clear();
     }
 
-    /// The desktop for one call, which tells people where it acts if its session has a cursor.
+    /// The desktop for one call of `session`, with who looks on.
     fn desktop_of(
         &self,
         session: &Session,
         settings: &Settings,
         leave: &Arc<Leave>,
-        surface: Surface,
+        (surface, turn): (Surface, Option<&Arc<Turn>>),
     ) -> Desktop {
-        if surface == Surface::Control && settings.agent_cursor {
-            showing::showing(&self.desktop, self.cursors.of(session), leave)
-        } else {
-            self.desktop.clone()
-        }
+        let is_shown = surface == Surface::Control && settings.agent_cursor;
+        let cursor = is_shown.then(|| self.cursors.of(session));
+        attended::attended(&self.desktop, cursor, turn.cloned(), leave)
     }
 }
 
@@ -224,7 +222,7 @@ impl Engine {
         let entry = session.begin_call(tool.spec.name, tool.spec.queue, names)?;
         let is_set = global.call_timeout_ms.or(own.call_timeout_ms).is_some();
         let takes = if is_set { Duration::ZERO } else { prepared.takes };
-        let desktop = self.shared.desktop_of(&session, &settings, &leave, tool.spec.surface);
+        let desktop = self.shared.desktop_of(&session, &settings, &leave, (tool.spec.surface, turn.as_ref()));
         let ticket = tool.spec.queue.map(|kind| self.shared.queue.ticket(&session.lane, kind));
         let timeout = prepared.timeout.unwrap_or_else(|| settings.call_timeout() + takes);
         let stop = Stop::new();

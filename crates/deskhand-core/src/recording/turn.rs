@@ -1,11 +1,13 @@
 //! One acting call while it is recorded: what it was aimed at, and what was to be seen before and after.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Recording;
@@ -48,6 +50,9 @@ pub(crate) struct Turn {
     recordings: Vec<(Arc<Recording>, TaskTrackerToken)>,
     /// Who shows it while it acts.
     viewer: Option<Viewer>,
+    begun_to_look: AtomicBool,
+    /// Cancelled when the picture from before has been taken, or given up.
+    looked: CancellationToken,
     notes: Mutex<Notes>,
 }
 
@@ -120,7 +125,18 @@ impl Turn {
             secrecy: Secrecy::default(),
         };
         let (started, begun) = (SystemTime::now(), Instant::now());
-        Self { tool, arguments, session, started, begun, recordings, viewer, notes: Mutex::new(notes) }
+        Self {
+            tool,
+            arguments,
+            session,
+            started,
+            begun,
+            recordings,
+            viewer,
+            begun_to_look: AtomicBool::new(false),
+            looked: CancellationToken::new(),
+            notes: Mutex::new(notes),
+        }
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -166,28 +182,39 @@ impl Turn {
         secrecy::text(self.tool, &self.arguments).is_some()
     }
 
-    /// Takes the picture from before it, unless there is one. Within its turn on the desktop, before it does anything.
-    pub(crate) async fn before(&self, desktop: &Desktop, leave: &Leave) {
+    /// It is about to act: its picture from before is taken, unless there is one. Within its turn on the desktop.
+    pub(crate) fn begin(self: &Arc<Self>, desktop: &Desktop, leave: &Arc<Leave>) {
         if let Some(viewer) = &self.viewer {
             let (subject, points) = self.scene();
             viewer.begin(subject, points);
         }
-        if self.recordings.is_empty() || self.notes().target.is_some() {
+        if self.recordings.is_empty() || self.begun_to_look.swap(true, Ordering::Relaxed) {
             return;
         }
-        let stop = Stop::new();
-        let _stops = stop.clone().drop_guard();
-        let look = async {
-            let target = self.find_target(desktop).await?;
-            self.notes().target = Some(target);
-            see(desktop, leave, target.into(), &stop).await
-        };
-        let before = match tokio::time::timeout(BEFORE_WAIT, look).await {
-            Ok(Ok(capture)) => Ok(capture),
-            Ok(Err(error)) => Err(error.message),
-            Err(_) => Err("it could not be taken in time".to_owned()),
-        };
-        self.notes().before = before;
+        let (turn, desktop, leave) = (Arc::clone(self), desktop.clone(), Arc::clone(leave));
+        let looked = self.looked.clone().drop_guard();
+        tokio::spawn(async move {
+            let stop = Stop::new();
+            let _stops = stop.clone().drop_guard();
+            let look = async {
+                let target = turn.find_target(&desktop).await?;
+                turn.notes().target = Some(target);
+                see(&desktop, &leave, target.into(), &stop).await
+            };
+            turn.notes().before = match tokio::time::timeout(BEFORE_WAIT, look).await {
+                Ok(Ok(capture)) => Ok(capture),
+                Ok(Err(error)) => Err(error.message),
+                Err(_) => Err("it could not be taken in time".to_owned()),
+            };
+            drop(looked);
+        });
+    }
+
+    /// Waits until its picture from before has been taken, or given up. Nothing may be done earlier.
+    pub(crate) async fn looked(&self) {
+        if self.begun_to_look.load(Ordering::Relaxed) {
+            self.looked.cancelled().await;
+        }
     }
 
     /// What it acts on as far as its arguments say it: the window that they name, else the one that has the focus, else a
@@ -254,6 +281,7 @@ impl Turn {
         };
         let desktop = desktop.clone();
         tokio::spawn(async move {
+            self.looked().await;
             let target = self.notes().target;
             let stop = Stop::new();
             let _stops = stop.clone().drop_guard();

@@ -1,4 +1,4 @@
-//! The ports of a call that people can watch: they tell the overlay where they act, and wait for nothing.
+//! The elements of a call that is attended.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
+use super::Audience;
 use crate::consent::Leave;
 use crate::desktop::{
-    Accessibility, Act, AgentCursor, Change, Chord, Click, Delivered, Desktop, Details, DetailsRequest, Drag,
-    ElementId, Fact, Keyboard, Node, Overlay, Pointer, PortError, Stop, Tally, Tree, TreeRequest, Wheel,
-    Window,
+    Accessibility, Act, Change, Details, DetailsRequest, ElementId, Fact, Node, PortError, Stop, Tree,
+    TreeRequest, Window,
 };
 use crate::geometry::{Point, Rect};
 
@@ -22,99 +22,9 @@ const MAX_FRAMES: usize = 16;
 /// How long the place of an element may be asked for after it was acted on.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
-/// The ports of `desktop`, as the agent of `cursor` uses them.
-pub(super) fn showing(desktop: &Desktop, cursor: AgentCursor, leave: &Arc<Leave>) -> Desktop {
-    let shown = Arc::new(Shown { overlay: Arc::clone(&desktop.overlay), cursor });
-    let mut desktop = desktop.clone();
-    desktop.pointer = Arc::new(Showing { port: desktop.pointer, shown: Arc::clone(&shown) });
-    desktop.keyboard = Arc::new(Showing { port: desktop.keyboard, shown: Arc::clone(&shown) });
-    desktop.accessibility = Arc::new(ShowingElements {
-        port: desktop.accessibility,
-        shown,
-        leave: Arc::clone(leave),
-        known: Mutex::default(),
-    });
-    desktop
-}
-
-struct Shown {
-    overlay: Arc<dyn Overlay>,
-    cursor: AgentCursor,
-}
-
-impl Shown {
-    fn show(&self, act: Act) {
-        self.overlay.show(&self.cursor, act);
-    }
-}
-
-struct Showing<P: ?Sized> {
-    port: Arc<P>,
-    shown: Arc<Shown>,
-}
-
-/// A pointer that only moves is not shown: it is on its way to a press, or given back to the person.
-#[async_trait]
-impl Pointer for Showing<dyn Pointer> {
-    async fn position(&self) -> Result<Point, PortError> {
-        self.port.position().await
-    }
-
-    async fn move_to(&self, to: Point) -> Result<(), PortError> {
-        self.port.move_to(to).await
-    }
-
-    async fn click(&self, click: &Click, stop: &Stop) -> Result<Delivered, PortError> {
-        self.shown.show(Act::Press(click.at));
-        self.port.click(click, stop).await
-    }
-
-    async fn drag(&self, drag: &Drag, stop: &Stop) -> Result<Delivered, PortError> {
-        let &Drag { from, to, duration, .. } = drag;
-        self.shown.show(Act::Drag { from, to, duration });
-        self.port.drag(drag, stop).await
-    }
-
-    async fn turn_wheel(&self, wheel: &Wheel, stop: &Stop) -> Result<Delivered, PortError> {
-        self.shown.show(Act::Point(wheel.at));
-        self.port.turn_wheel(wheel, stop).await
-    }
-}
-
-#[async_trait]
-impl Keyboard for Showing<dyn Keyboard> {
-    async fn type_text(
-        &self,
-        text: &str,
-        delay: Duration,
-        typed: &Tally,
-        stop: &Stop,
-    ) -> Result<Delivered, PortError> {
-        self.shown.show(Act::Keys);
-        let done = self.port.type_text(text, delay, typed, stop).await;
-        self.shown.show(Act::Keys);
-        done
-    }
-
-    async fn require_typable(&self, text: &str) -> Result<(), PortError> {
-        self.port.require_typable(text).await
-    }
-
-    async fn press(
-        &self,
-        chord: &Chord,
-        repeat: u32,
-        hold: Duration,
-        stop: &Stop,
-    ) -> Result<Delivered, PortError> {
-        self.shown.show(Act::Keys);
-        self.port.press(chord, repeat, hold, stop).await
-    }
-}
-
-struct ShowingElements {
+pub(super) struct AttendedElements {
     port: Arc<dyn Accessibility>,
-    shown: Arc<Shown>,
+    audience: Audience,
     leave: Arc<Leave>,
     known: Mutex<Known>,
 }
@@ -153,7 +63,11 @@ fn visible(window: &Window, details: &Details) -> Option<Rect> {
     Some(frame.intersection(&window.frame).unwrap_or(frame))
 }
 
-impl ShowingElements {
+impl AttendedElements {
+    pub(super) fn new(port: Arc<dyn Accessibility>, audience: Audience, leave: &Arc<Leave>) -> Self {
+        Self { port, audience, leave: Arc::clone(leave), known: Mutex::default() }
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,15 +80,16 @@ impl ShowingElements {
         act: fn(Point) -> Act,
         action: impl Future<Output = Result<bool, PortError>> + Send,
     ) -> Result<bool, PortError> {
+        self.audience.seated().await;
         let frame = self.known().frame(element);
         if let Some(frame) = frame {
-            self.shown.show(act(frame.center()));
+            self.audience.show(act(frame.center()));
         }
         let done = action.await;
-        let window = self.known().window.clone();
+        let window = self.known().window.clone().filter(|_| self.audience.is_shown());
         if let (None, Ok(true), Some(window)) = (frame, &done, window) {
-            let (port, shown, leave) =
-                (Arc::clone(&self.port), Arc::clone(&self.shown), Arc::clone(&self.leave));
+            let (port, audience, leave) =
+                (Arc::clone(&self.port), self.audience.clone(), Arc::clone(&self.leave));
             let element = [element.clone()];
             tokio::spawn(async move {
                 if !leave.grant().await.sees() {
@@ -187,7 +102,7 @@ impl ShowingElements {
                     && let Some(frame) =
                         details.iter().flatten().find_map(|details| visible(&window, details))
                 {
-                    shown.show(act(frame.center()));
+                    audience.show(act(frame.center()));
                 }
             });
         }
@@ -196,7 +111,7 @@ impl ShowingElements {
 }
 
 #[async_trait]
-impl Accessibility for ShowingElements {
+impl Accessibility for AttendedElements {
     async fn tree(&self, window: &Window, request: &TreeRequest, stop: &Stop) -> Result<Tree, PortError> {
         self.known().window = Some(window.clone());
         self.port.tree(window, request, stop).await
@@ -270,10 +185,12 @@ impl Accessibility for ShowingElements {
     }
 
     async fn scroll_into_view(&self, element: &ElementId) -> Result<bool, PortError> {
+        self.audience.seated().await;
         self.port.scroll_into_view(element).await
     }
 
     async fn scroll_to_point(&self, element: &ElementId, point: Point) -> Result<bool, PortError> {
+        self.audience.seated().await;
         self.port.scroll_to_point(element, point).await
     }
 

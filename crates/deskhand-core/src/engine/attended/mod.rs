@@ -1,0 +1,149 @@
+//! The ports of a call that is recorded or that people can watch.
+//!
+//! Nothing acts before the picture from before the call has been taken, and the overlay is told where the call acts; for
+//! the overlay nobody waits.
+
+mod elements;
+mod surroundings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use self::elements::AttendedElements;
+use crate::consent::Leave;
+use crate::desktop::{
+    Act, AgentCursor, Chord, Click, Delivered, Desktop, Drag, Keyboard, Overlay, Pointer, PortError, Stop,
+    Tally, Wheel,
+};
+use crate::geometry::Point;
+use crate::recording::Turn;
+
+/// The ports of `desktop` for a call. With `cursor` people see where it acts; with `turn` its pictures are taken.
+pub(super) fn attended(
+    desktop: &Desktop,
+    cursor: Option<AgentCursor>,
+    turn: Option<Arc<Turn>>,
+    leave: &Arc<Leave>,
+) -> Desktop {
+    let mut desktop = desktop.clone();
+    if cursor.is_none() && turn.is_none() {
+        return desktop;
+    }
+    let cursor = cursor.map(|cursor| Shown { overlay: Arc::clone(&desktop.overlay), cursor });
+    let audience = Audience(Arc::new((turn, cursor)));
+    desktop.pointer = Arc::new(Attended { port: desktop.pointer, audience: audience.clone() });
+    desktop.keyboard = Arc::new(Attended { port: desktop.keyboard, audience: audience.clone() });
+    desktop.windows = Arc::new(Attended { port: desktop.windows, audience: audience.clone() });
+    desktop.apps = Arc::new(Attended { port: desktop.apps, audience: audience.clone() });
+    desktop.clipboard = Arc::new(Attended { port: desktop.clipboard, audience: audience.clone() });
+    desktop.accessibility = Arc::new(AttendedElements::new(desktop.accessibility, audience, leave));
+    desktop
+}
+
+/// Who looks on.
+#[derive(Clone)]
+struct Audience(Arc<(Option<Arc<Turn>>, Option<Shown>)>);
+
+struct Shown {
+    overlay: Arc<dyn Overlay>,
+    cursor: AgentCursor,
+}
+
+impl Audience {
+    /// To be awaited before anything is done.
+    async fn seated(&self) {
+        if let Some(turn) = &self.0.0 {
+            turn.looked().await;
+        }
+    }
+
+    /// Shows what the agent does.
+    fn show(&self, act: Act) {
+        if let Some(Shown { overlay, cursor }) = &self.0.1 {
+            overlay.show(cursor, act);
+        }
+    }
+
+    /// Whether people see it.
+    fn is_shown(&self) -> bool {
+        self.0.1.is_some()
+    }
+}
+
+struct Attended<P: ?Sized> {
+    port: Arc<P>,
+    audience: Audience,
+}
+
+impl<P: ?Sized> Attended<P> {
+    /// The port, to do something with it.
+    async fn acting(&self) -> &P {
+        self.audience.seated().await;
+        &self.port
+    }
+}
+/// A pointer that only moves is not shown: it is on its way to a press, or given back to the person.
+#[async_trait]
+impl Pointer for Attended<dyn Pointer> {
+    async fn position(&self) -> Result<Point, PortError> {
+        self.port.position().await
+    }
+
+    async fn move_to(&self, to: Point) -> Result<(), PortError> {
+        self.acting().await.move_to(to).await
+    }
+
+    async fn click(&self, click: &Click, stop: &Stop) -> Result<Delivered, PortError> {
+        let port = self.acting().await;
+        self.audience.show(Act::Press(click.at));
+        port.click(click, stop).await
+    }
+
+    async fn drag(&self, drag: &Drag, stop: &Stop) -> Result<Delivered, PortError> {
+        let &Drag { from, to, duration, .. } = drag;
+        let port = self.acting().await;
+        self.audience.show(Act::Drag { from, to, duration });
+        port.drag(drag, stop).await
+    }
+
+    async fn turn_wheel(&self, wheel: &Wheel, stop: &Stop) -> Result<Delivered, PortError> {
+        let port = self.acting().await;
+        self.audience.show(Act::Point(wheel.at));
+        port.turn_wheel(wheel, stop).await
+    }
+}
+
+#[async_trait]
+impl Keyboard for Attended<dyn Keyboard> {
+    async fn type_text(
+        &self,
+        text: &str,
+        delay: Duration,
+        typed: &Tally,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError> {
+        let port = self.acting().await;
+        self.audience.show(Act::Keys);
+        let done = port.type_text(text, delay, typed, stop).await;
+        self.audience.show(Act::Keys);
+        done
+    }
+
+    async fn require_typable(&self, text: &str) -> Result<(), PortError> {
+        self.port.require_typable(text).await
+    }
+
+    async fn press(
+        &self,
+        chord: &Chord,
+        repeat: u32,
+        hold: Duration,
+        stop: &Stop,
+    ) -> Result<Delivered, PortError> {
+        let port = self.acting().await;
+        self.audience.show(Act::Keys);
+        port.press(chord, repeat, hold, stop).await
+    }
+}
