@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::progress::ProgressSink;
 use crate::session::Lease;
 
@@ -78,3 +78,38 @@ pub struct Answer {
 
 /// The outcome of a call.
 pub type Outcome = Result<Answer, Error>;
+
+/// What may be kept of an outcome for people: nothing that was typed, and nothing of the screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gist {
+    /// `confirmed`, `unverifiable` or `suspected_noop`, if it acted.
+    pub(crate) effect: Option<String>,
+    /// Code of the error, if it failed.
+    pub(crate) code: Option<String>,
+    /// How far the input of a failed call got.
+    pub(crate) delivery: Option<String>,
+}
+
+impl Gist {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Ok(answer) => Self { effect: word(&answer.structured["effect"]), ..Self::default() },
+            Err(error) => Self::of_error(error),
+        }
+    }
+
+    pub(crate) fn of_error(error: &Error) -> Self {
+        let delivery = error.details.as_ref().and_then(|details| word(&details["delivery"]));
+        Self { effect: None, code: Some(error.code.name().to_owned()), delivery }
+    }
+
+    /// That of a call that was given up before it began.
+    pub(crate) fn never_begun(acts: bool) -> Self {
+        let delivery = acts.then(|| "not_delivered".to_owned());
+        Self { effect: None, code: Some(Code::Cancelled.name().to_owned()), delivery }
+    }
+}
+
+fn word(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::activity_log::ActivityLog;
 use crate::consent::{Background, ConsentSource, NeverJoined};
 use crate::limits::Limits;
 use crate::recording::video::{NoEncoder, VideoEncoder};
@@ -30,6 +31,8 @@ pub struct Host {
     pub recording_idle: Option<Duration>,
     /// Whether this process shows a preview, if it was told so.
     pub preview: Option<bool>,
+    /// Where each call is noted for whoever answers for the machine.
+    pub activity_log: Option<ActivityLog>,
     /// Who makes videos.
     pub video: Arc<dyn VideoEncoder>,
     /// Where consent comes from.
@@ -51,6 +54,7 @@ impl Default for Host {
             build: None,
             recording_idle: None,
             preview: None,
+            activity_log: None,
             video: Arc::new(NoEncoder),
             consent: Arc::new(NeverJoined),
             background: Background::default(),

@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+pub mod activity_log;
 mod agent_cursor;
+mod backlog;
 pub mod call;
 pub mod consent;
 pub mod desktop;
@@ -18,6 +20,7 @@ pub mod geometry;
 pub mod host;
 mod keys;
 pub mod limits;
+mod output_folder;
 pub mod picture;
 mod preview;
 pub mod progress;
@@ -26,6 +29,7 @@ pub mod recording;
 pub mod session;
 pub mod settings;
 mod sight;
+mod subject;
 pub mod timestamp;
 pub mod tools;
 pub mod tree;

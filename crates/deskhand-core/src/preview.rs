@@ -15,12 +15,13 @@ use crate::call::Outcome;
 use crate::consent::gate::Watch;
 use crate::desktop::{
     AgentCursor, Capture, CaptureRequest, CaptureTarget, Colour, Display, Overlay, PortError, PreviewFrame,
-    Stop, Window, WindowId,
+    Stop, Window,
 };
 use crate::engine::Shared;
 use crate::geometry::Point;
 use crate::picture;
 use crate::settings::Overrides;
+use crate::subject::Subject;
 use crate::tools::Surface;
 
 /// It closes so long after the last action: an agent that goes on thinks for less, and one that is done is done.
@@ -37,16 +38,6 @@ const LEAST_PACE: Duration = Duration::from_millis(100);
 const FRAME_WAIT: Duration = Duration::from_secs(2);
 /// The largest frame in logical pixels: a heading can be read in it, and it covers a small part of a usual screen.
 const LARGEST: (f64, f64) = (400.0, 280.0);
-
-/// What a frame shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
-    Window(WindowId),
-    /// The window that has the focus.
-    Focus,
-    /// The primary display.
-    Display,
-}
 
 /// An action, as it is shown.
 #[derive(Clone, Debug)]

@@ -232,7 +232,7 @@ async fn folders_that_must_not_be_used_are_refused_and_left_alone() {
     assert_eq!(states(&script).await, json!([]));
     start(&script, &folder.at("empty"), &json!({})).await.unwrap();
     let of_another = start(&script.as_session("b"), &folder.at("empty"), &json!({})).await.unwrap_err();
-    assert!(of_another.message.contains("records into it already"), "{}", of_another.message);
+    assert!(of_another.message.contains("writes into it already"), "{}", of_another.message);
 }
 
 #[tokio::test]

@@ -37,6 +37,9 @@ pub(crate) enum Command {
         /// What to do when the service is gone in the middle
         #[arg(long, value_enum, value_name = "WHAT", default_value_t = LossArg::Reconnect)]
         on_service_loss: LossArg,
+        /// As of serve, for a desktop that this process owns itself (--private, --no-daemon-relaunch)
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        activity_dir: Option<PathBuf>,
     },
     /// Own the desktop and share it among agents, in the foreground
     ///
@@ -57,6 +60,9 @@ pub(crate) enum Command {
         /// Show a preview: a small window with what agents act on at the moment
         #[arg(long)]
         preview: bool,
+        /// Keep a log of all calls in this folder, with a picture after each that acted; nothing that is typed is in it
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        activity_dir: Option<PathBuf>,
         /// The log that standard error has been made; given by whoever launches a service, so that it is kept short
         #[arg(long, value_name = "PATH", hide = true)]
         log_file: Option<PathBuf>,

@@ -1,16 +1,17 @@
 //! Which desktop, and the engine on it. The one place that reads the environment.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deskhand_core::activity_log::{ActivityLog, Bounds};
 use deskhand_core::consent::ConsentSource;
 use deskhand_core::desktop::{Check, Clipboard, Health};
 use deskhand_core::limits::Limits;
 use deskhand_core::settings::Overrides;
-use deskhand_core::{Engine, Host, SessionId};
+use deskhand_core::{Engine, Error, Host, SessionId};
 #[cfg(not(feature = "host-consent"))]
 use deskhand_linux::consent::Records;
 use deskhand_linux::environment::{EnvironmentSource, SessionEnvironment};
@@ -31,6 +32,7 @@ pub(crate) struct Wiring {
     health: Arc<dyn Health>,
     clipboard: Arc<dyn Clipboard>,
     private: Option<Arc<PrivateSource>>,
+    activity_log: Option<ActivityLog>,
     /// Cancelled when the display that is owned has ended.
     lost: CancellationToken,
 }
@@ -43,6 +45,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     /// Whether it shows a preview, whatever the settings say.
     pub(crate) preview: Option<bool>,
+    pub(crate) activity_log: Option<ActivityLog>,
 }
 
 impl Wiring {
@@ -58,7 +61,7 @@ impl Wiring {
         owner: Option<&Holder>,
         consent: Arc<dyn ConsentSource>,
     ) -> io::Result<Self> {
-        let Setup { private, limits, preview } = setup;
+        let Setup { private, limits, preview, activity_log } = setup;
         let program = program();
         let private = private.map(|options| Arc::new(PrivateSource::new(options, program.clone())));
         let source: Arc<dyn EnvironmentSource> = match &private {
@@ -87,6 +90,7 @@ impl Wiring {
             build: owner.map(|owner| owner.build.digest.clone()),
             recording_idle,
             preview,
+            activity_log: activity_log.clone(),
             video: Arc::new(video_encoder()),
             version: VERSION.to_owned(),
             session_idle,
@@ -95,7 +99,7 @@ impl Wiring {
             ..Host::default()
         };
         let engine = Engine::new(desktop, host);
-        Ok(Self { engine, health, clipboard, private, lost })
+        Ok(Self { engine, health, clipboard, private, activity_log, lost })
     }
 
     /// What works on the desktop.
@@ -108,15 +112,43 @@ impl Wiring {
         self.lost.clone()
     }
 
-    /// Hands the clipboard to whoever keeps it, ends the private desktop, if there is one, and waits for both a bounded
-    /// time.
+    /// Has the activity log written to its end, hands the clipboard to whoever keeps it, and ends the private desktop, if
+    /// there is one; waits for each a bounded time.
     pub(crate) async fn shutdown(self) {
         drop(self.engine);
+        if let Some(log) = self.activity_log {
+            log.close().await;
+        }
         self.clipboard.hand_over().await;
         if let Some(private) = self.private {
             private.shutdown().await;
         }
     }
+}
+
+/// Names the folder of the activity log of whoever owns a desktop. A service that is launched inherits it.
+const ACTIVITY_DIR: &str = "DESKHAND_ACTIVITY_DIR";
+
+/// Opens the activity log in `folder`, as the command line has it, or in that of the environment, if either asks for one.
+/// `owner` is who will own the desktop.
+///
+/// # Errors
+/// As [`ActivityLog::open`].
+pub(crate) fn activity_log(
+    folder: Option<&Path>,
+    owner: Option<&Holder>,
+) -> Result<Option<ActivityLog>, Error> {
+    let folder = match folder {
+        Some(folder) => {
+            std::path::absolute(folder).map_err(|error| Error::argument("activity-dir", error))?
+        }
+        None => match std::env::var_os(ACTIVITY_DIR) {
+            Some(folder) if !folder.is_empty() => folder.into(),
+            _ => return Ok(None),
+        },
+    };
+    let build = owner.map(|owner| owner.build.digest.as_str());
+    ActivityLog::open(&folder, VERSION, build, Bounds::default()).map(Some)
 }
 
 /// The body of the process that puts the keyboard, the pointer and the input method right when this one has died.

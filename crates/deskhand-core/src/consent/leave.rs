@@ -34,6 +34,11 @@ impl Leave {
         self.need == Surface::Control
     }
 
+    /// Whether a step that acts was begun.
+    pub(crate) fn acted(&self) -> bool {
+        self.acted.load(Ordering::Relaxed)
+    }
+
     /// Whether the call may run.
     ///
     /// # Errors
@@ -44,7 +49,7 @@ impl Leave {
         }
         let Some(surface) = self.grant().await.lacks(self.need) else { return Ok(()) };
         let error = self.gate.refuse(self.refusal(surface)).await;
-        Err(match self.acted.load(Ordering::Relaxed) {
+        Err(match self.acted() {
             true => how_far(error, "an earlier part of it had been done", &json!({"delivery": "partial"})),
             false => error,
         })
@@ -124,7 +129,7 @@ impl Leave {
                 let details = error.details.unwrap_or_default();
                 match details["delivery"].as_str() {
                     Some(delivery) => how_far(refusal, delivery, &json!({"delivery": delivery})),
-                    None if self.acted.load(Ordering::Relaxed) => {
+                    None if self.acted() => {
                         how_far(refusal, "how far it got is uncertain", &json!({"delivery": "uncertain"}))
                     }
                     None => how_far(refusal, "nothing was done", &json!({"delivery": "not_delivered"})),

@@ -12,12 +12,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Context, Shared};
+use crate::activity_log::Noted;
 use crate::call::Outcome;
 use crate::consent::Leave;
 use crate::consent::gate::Watch;
 use crate::desktop::Stop;
 use crate::error::{Code, Error};
 use crate::session::{Entry, Session};
+use crate::subject::Subject;
 use crate::tools::Prepared;
 
 /// How long a call that was asked to stop may take to say how far it got. An input operation stops within one key.
@@ -78,6 +80,8 @@ pub(super) struct Admitted {
     pub(super) timeout: Duration,
     pub(super) stop: Stop,
     pub(super) entry: Entry,
+    /// `None`: there is no activity log.
+    pub(super) noted: Option<Noted>,
     pub(super) asked: Asking,
     pub(super) leave: Arc<Leave>,
 }
@@ -93,18 +97,39 @@ impl Admitted {
         outcome.unwrap_or_else(|error| Err(broken(tool, &error)))
     }
 
-    async fn supervise(self, abandoned: CancellationToken) -> Outcome {
-        let Some(turn) = self.context.turn().cloned() else { return self.handle(abandoned).await };
+    async fn supervise(mut self, abandoned: CancellationToken) -> Outcome {
+        let (turn, noted) = (self.context.turn().cloned(), self.noted.take());
+        if turn.is_none() && noted.is_none() {
+            return self.handle(abandoned).await;
+        }
         let (desktop, leave) = (self.shared.desktop.clone(), Arc::clone(&self.leave));
         let session = Arc::clone(&self.session);
         let outcome = self.handle(abandoned).await;
-        turn.conclude(&outcome, &desktop, leave, session);
+        if let Some(noted) = noted {
+            let subject = turn.as_ref().map_or(Subject::Display, |turn| turn.found_subject());
+            noted.conclude(&outcome, &desktop, &leave, subject);
+        }
+        if let Some(turn) = turn {
+            turn.conclude(&outcome, &desktop, leave, session);
+        }
         outcome
     }
 
     async fn handle(self, abandoned: CancellationToken) -> Outcome {
-        let Self { shared, tool, prepared, mut context, session, cancel, timeout, stop, entry, asked, leave } =
-            self;
+        let Self {
+            shared,
+            tool,
+            prepared,
+            mut context,
+            session,
+            cancel,
+            timeout,
+            stop,
+            entry,
+            asked,
+            leave,
+            ..
+        } = self;
         // Taken before the look, so that the end of the session waits for it or is seen here.
         let tracked = Tracked::new(&session);
         if session.ended.is_cancelled() {

@@ -28,6 +28,7 @@ pub use leased::Leased;
 pub(crate) use restore::Restored;
 
 use crate::activity::Activity;
+use crate::activity_log::{ActivityLog, ActivityLogState, Noted};
 use crate::agent_cursor::Cursors;
 use crate::call::{Call, Outcome, SessionId};
 use crate::consent::Leave;
@@ -151,6 +152,11 @@ impl Engine {
         self.shared.recordings.running()
     }
 
+    /// What can be said about the activity log, if there is one.
+    pub fn activity_log(&self) -> Option<ActivityLogState> {
+        self.shared.host.activity_log.as_ref().map(ActivityLog::state)
+    }
+
     /// How many named sessions there are, those included that are being cleaned up; tells when that changes.
     pub fn named_sessions(&self) -> watch::Receiver<usize> {
         self.shared.sessions.named()
@@ -180,18 +186,35 @@ impl Engine {
     /// Runs one call. Its place in the queue is taken before this function returns; the rest happens as the future is
     /// polled. Dropping the future cancels the call. Within a Tokio runtime.
     pub fn invoke(&self, call: Call) -> BoxFuture<'static, Outcome> {
-        match self.admit(call, None) {
-            Ok(admitted) => admitted.run().boxed(),
-            Err(error) => std::future::ready(Err(error)).boxed(),
-        }
+        self.begin(call, None)
     }
 
     /// The same for a call that is part of another one, of that one's session.
     pub(crate) fn invoke_within(&self, session: &Arc<Session>, call: Call) -> BoxFuture<'static, Outcome> {
-        match self.admit(call, Some(Arc::clone(session))) {
-            Ok(admitted) => admitted.run().boxed(),
-            Err(error) => std::future::ready(Err(error)).boxed(),
+        self.begin(call, Some(Arc::clone(session)))
+    }
+
+    fn begin(&self, call: Call, within: Option<Arc<Session>>) -> BoxFuture<'static, Outcome> {
+        let noted = self.note(&call, within.as_deref());
+        match self.admit(call, within) {
+            Ok(admitted) => Admitted { noted, ..admitted }.run().boxed(),
+            Err(error) => {
+                if let Some(noted) = noted {
+                    noted.refuse(&error);
+                }
+                std::future::ready(Err(error)).boxed()
+            }
         }
+    }
+
+    /// The call for the activity log, if there is one.
+    fn note(&self, call: &Call, within: Option<&Session>) -> Option<Noted> {
+        let log = self.shared.host.activity_log.as_ref()?;
+        let named = match within {
+            Some(_) => None,
+            None => call.session.as_ref().and_then(|id| self.shared.sessions.get(id)),
+        };
+        Some(Noted::new(log, call, within.or(named.as_deref())))
     }
 
     fn admit(&self, call: Call, within: Option<Arc<Session>>) -> Result<Admitted> {
@@ -238,12 +261,26 @@ impl Engine {
         .recorded(turn);
         let shared = Arc::clone(&self.shared);
         let (tool, cancel) = (tool.spec.name, call.cancel);
-        Ok(Admitted { shared, tool, prepared, context, session, cancel, timeout, stop, entry, asked, leave })
+        let noted = None;
+        Ok(Admitted {
+            shared,
+            tool,
+            prepared,
+            context,
+            session,
+            cancel,
+            timeout,
+            stop,
+            entry,
+            noted,
+            asked,
+            leave,
+        })
     }
 }
 
 impl Engine {
-    /// A call of `session` as it is recorded or previewed, if it is.
+    /// A call of `session` as it is recorded, previewed or logged, if it is.
     fn turn(
         &self,
         tool: &'static str,
@@ -254,8 +291,8 @@ impl Engine {
         let mut recordings = session.recordings.join();
         recordings.extend(self.shared.recordings.join());
         let viewer = preview.then(|| Viewer::new(&self.shared, self.shared.cursors.of(session), tool));
-        (viewer.is_some() || !recordings.is_empty())
-            .then(|| Arc::new(Turn::new(tool, arguments, session.title(), (recordings, viewer))))
+        let is_noted = viewer.is_some() || !recordings.is_empty() || self.shared.host.activity_log.is_some();
+        is_noted.then(|| Arc::new(Turn::new(tool, arguments, session.title(), (recordings, viewer))))
     }
 }
 

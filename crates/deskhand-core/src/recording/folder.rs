@@ -1,14 +1,14 @@
 //! The folder of a recording: whether it may be used, and files that appear whole.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::trajectory::{self, TRAJECTORY, Trajectory};
 use crate::error::{Code, Error, Result};
-
-/// Ends the name of what is being written.
-const UNFINISHED: &str = ".part";
+use crate::output_folder::{
+    OutputFolder, UNFINISHED, private_folder, remove_if_there, write_new, write_whole,
+};
 
 /// A folder that nobody else records into.
 #[derive(Debug)]
@@ -18,8 +18,7 @@ pub(super) struct Folder {
     pub(super) earlier: Option<Trajectory>,
     /// The number of the next turn.
     pub(super) next_turn: u32,
-    /// Holds the lock, which the kernel drops with the last process that has it.
-    _lock: File,
+    output: OutputFolder,
 }
 
 /// Checks what can be checked of a path without looking.
@@ -49,24 +48,9 @@ impl Folder {
         let refuse = |why: &dyn std::fmt::Display| {
             Error::new(Code::FileError, format!("{}: {why}; nothing was recorded", path.display()))
         };
-        let made = match fs::symlink_metadata(path) {
-            Ok(found) if found.is_symlink() => return Err(refuse(&"it is a link; name what it leads to")),
-            Ok(found) if !found.is_dir() => return Err(refuse(&"it exists and is no folder")),
-            Ok(_) => false,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                make(path).map_err(|error| refuse(&error))?;
-                true
-            }
-            Err(error) => return Err(refuse(&error)),
-        };
-        let lock = File::open(path).map_err(|error| refuse(&error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(refuse(&"something records into it already")),
-            Err(TryLockError::Error(error)) => return Err(refuse(&error)),
-        }
-        let mut folder = Self { path: path.to_owned(), earlier: None, next_turn: 1, _lock: lock };
-        if !made && !is_empty(path).map_err(|error| refuse(&error))? {
+        let output = OutputFolder::open(path).map_err(|why| refuse(&why))?;
+        let mut folder = Self { path: path.to_owned(), earlier: None, next_turn: 1, output };
+        if !folder.output.made && !folder.output.is_empty().map_err(|error| refuse(&error))? {
             if !path.join(TRAJECTORY).is_file() {
                 return Err(refuse(&"it exists and is not empty; name a new folder"));
             }
@@ -75,8 +59,7 @@ impl Folder {
             folder.earlier = Some(earlier);
         }
         // Whether anything can be written is known before a recording is said to have begun.
-        let probe = path.join(format!(".probe{UNFINISHED}"));
-        write_new(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| refuse(&error))?;
+        folder.output.probe().map_err(|error| refuse(&error))?;
         Ok(folder)
     }
 
@@ -97,10 +80,7 @@ impl Folder {
     /// Replaces `trajectory.json`: a reader sees the old one or the new one.
     pub(super) fn write_trajectory(&self, trajectory: &Trajectory) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(trajectory)?;
-        let unfinished = self.path.join(format!(".{TRAJECTORY}{UNFINISHED}"));
-        remove_if_there(&unfinished)?;
-        write_new(&unfinished, &text)?;
-        fs::rename(&unfinished, self.path.join(TRAJECTORY))
+        write_whole(&self.path, TRAJECTORY, &text)
     }
 
     /// Writes the folder of a turn: whole, or not at all. Its size in bytes.
@@ -139,37 +119,4 @@ pub(super) fn turns(path: &Path) -> Result<Vec<u32>> {
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>());
     let names = read.map_err(|error| Error::new(Code::FileError, format!("{}: {error}", path.display())))?;
     Ok(names.iter().filter_map(|name| trajectory::turn_number(name.to_str()?)).collect())
-}
-
-fn is_empty(path: &Path) -> io::Result<bool> {
-    Ok(fs::read_dir(path)?.next().is_none())
-}
-
-/// Makes a folder and what is missing above it.
-fn make(path: &Path) -> io::Result<()> {
-    private_folder(path, true)
-}
-
-fn private_folder(path: &Path, recursive: bool) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(recursive);
-    // What is on the screen is nobody else's business.
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(bytes)
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -27,7 +27,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::folder::Folder;
 use self::trajectory::{FORMAT, Part, Reason, Trajectory, VERSION};
-pub(crate) use self::turn::{TO_FOCUS, Turn};
+pub(crate) use self::turn::Turn;
 use self::video::Filming;
 pub(crate) use self::video::VideoRequest;
 use self::writer::{Room, Writer};

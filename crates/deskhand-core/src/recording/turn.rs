@@ -13,14 +13,16 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::Recording;
 use super::secrecy::{self, Secrecy};
 use super::trajectory::{Action, ElementRecord, Failure, Shot, Step, WindowRecord};
+use crate::backlog::Weight;
 use crate::call::Outcome;
 use crate::consent::Leave;
-use crate::desktop::{Capture, CaptureTarget, Desktop, Display, Node, Stop, TreeRequest, Window, WindowId};
+use crate::desktop::{Capture, CaptureTarget, Desktop, Node, Stop, TreeRequest, Window};
 use crate::engine::see;
-use crate::error::{Code, Result};
+use crate::error::Code;
 use crate::geometry::Point;
-use crate::preview::{Subject, Viewer};
+use crate::preview::Viewer;
 use crate::session::Session;
+use crate::subject::Subject;
 use crate::timestamp::rfc3339;
 use crate::tree::{self, Children, Snapshot};
 
@@ -38,7 +40,7 @@ const MAX_NODES: usize = 5000;
 /// A picture, or why there is none.
 pub(super) type Seen = std::result::Result<Capture, String>;
 
-/// A call that is being recorded or previewed.
+/// A call that is being recorded, previewed or logged.
 #[derive(Debug)]
 pub(crate) struct Turn {
     tool: &'static str,
@@ -76,9 +78,8 @@ pub(super) struct Finished {
     pub(super) tree: Option<TreeText>,
 }
 
-impl Finished {
-    /// Bytes of its pixels.
-    pub(super) fn weight(&self) -> usize {
+impl Weight for Finished {
+    fn weight(&self) -> usize {
         let bytes = |seen: &Seen| seen.as_ref().map_or(0, |capture| capture.pixels.rgba.len());
         bytes(&self.before) + bytes(&self.after)
     }
@@ -177,9 +178,10 @@ impl Turn {
         }
     }
 
-    /// Whether it may be a key that writes a character, so that what has the focus decides whether it is written down.
+    /// Whether it is recorded and may be a key that writes a character, so that what has the focus decides whether it is written
+    /// down.
     pub(crate) fn may_write(&self) -> bool {
-        secrecy::text(self.tool, &self.arguments).is_some()
+        !self.recordings.is_empty() && secrecy::text(self.tool, &self.arguments).is_some()
     }
 
     /// It is about to act: its picture from before is taken, unless there is one. Within its turn on the desktop.
@@ -197,7 +199,7 @@ impl Turn {
             let stop = Stop::new();
             let _stops = stop.clone().drop_guard();
             let look = async {
-                let target = turn.find_target(&desktop).await?;
+                let target = turn.subject().target(&desktop).await?;
                 turn.notes().target = Some(target);
                 see(&desktop, &leave, target.into(), &stop).await
             };
@@ -217,40 +219,22 @@ impl Turn {
         }
     }
 
-    /// What it acts on as far as its arguments say it: the window that they name, else the one that has the focus, else a
-    /// display.
+    /// What it acts on as far as its arguments say it.
     fn subject(&self) -> Subject {
-        match self.arguments.get("window_id").and_then(Value::as_u64) {
-            Some(id) => Subject::Window(WindowId(id)),
-            None if TO_FOCUS.contains(&self.tool) => Subject::Focus,
-            None => Subject::Display,
-        }
+        Subject::of(self.tool, &self.arguments)
     }
 
-    /// The same for people who look on: where it names no window, the one that it was found to act on. And where.
-    fn scene(&self) -> (Subject, Vec<Point>) {
-        let notes = self.notes();
-        let subject = match (self.subject(), &notes.window) {
+    /// The same, where it names no window that which it was found to act on.
+    pub(crate) fn found_subject(&self) -> Subject {
+        match (self.subject(), &self.notes().window) {
             (Subject::Display, Some(window)) => Subject::Window(window.id),
             (subject, _) => subject,
-        };
-        (subject, notes.points.clone())
+        }
     }
 
-    /// What its pictures show.
-    async fn find_target(&self, desktop: &Desktop) -> Result<CaptureTarget> {
-        match self.subject() {
-            Subject::Window(id) => return Ok(CaptureTarget::Window(id)),
-            Subject::Focus => {
-                let windows = desktop.windows.list().await?;
-                if let Some(window) = windows.iter().find(|window| window.focused) {
-                    return Ok(CaptureTarget::Window(window.id));
-                }
-            }
-            Subject::Display => {}
-        }
-        let displays = desktop.screen.displays().await?;
-        Ok(CaptureTarget::Region(Display::choose(&displays, None)?.frame))
+    /// What people who look on see, and where it acts.
+    fn scene(&self) -> (Subject, Vec<Point>) {
+        (self.found_subject(), self.notes().points.clone())
     }
 
     /// Notes how it ended, and hands it to who records it, beside everything else.
@@ -305,7 +289,7 @@ impl Turn {
     ) -> Seen {
         let target = match target {
             Some(target) => target,
-            None => self.find_target(desktop).await.map_err(|error| error.message)?,
+            None => self.subject().target(desktop).await.map_err(|error| error.message)?,
         };
         match see(desktop, leave, target.into(), stop).await {
             Err(error) if matches!(error.code, Code::WindowGone | Code::UnknownWindow) => {
@@ -378,9 +362,6 @@ impl Turn {
         Finished { action, before: notes.before.clone(), after, tree }
     }
 }
-
-/// Tools that act on what has the focus, if they are given no window.
-pub(crate) const TO_FOCUS: &[&str] = &["type_text", "type_text_chars", "press_key", "hotkey"];
 
 fn window_record(window: &Window) -> WindowRecord {
     let Window { id, app, title, frame, .. } = window;

@@ -2,8 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -12,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::folder::Folder;
 use super::trajectory::{ACTION, Action, Reason, Shot, Trajectory};
 use super::turn::{Finished, Seen};
+use crate::backlog::{Backlog, Waiting, backlog};
+use crate::output_folder::is_full;
 use crate::picture::{self, Make, Sizing};
 use crate::settings::ImageFormat;
 use crate::timestamp::rfc3339;
@@ -35,7 +36,6 @@ pub(super) struct Progress {
 
 #[derive(Debug)]
 struct Inner {
-    waiting: AtomicUsize,
     progress: Mutex<Progress>,
     /// Cancelled when no more can be written.
     failed: CancellationToken,
@@ -81,21 +81,20 @@ impl Room {
 #[derive(Debug)]
 pub(super) struct Writer {
     inner: Arc<Inner>,
-    turns: Mutex<Option<SyncSender<Arc<Finished>>>>,
+    turns: Backlog<Arc<Finished>>,
 }
 
 impl Writer {
     /// Starts the thread; `trajectory` is on the disk already.
     pub(super) fn start(folder: Folder, trajectory: Trajectory, room: Arc<Room>) -> io::Result<Self> {
         let inner = Arc::new(Inner {
-            waiting: AtomicUsize::new(0),
             progress: Mutex::default(),
             failed: CancellationToken::new(),
             done: CancellationToken::new(),
             end: Mutex::default(),
             room,
         });
-        let (turns, waiting) = sync_channel(MAX_WAITING);
+        let (turns, waiting) = backlog(MAX_WAITING, MAX_WAITING_BYTES);
         let own = Arc::clone(&inner);
         std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
             write_all(&own, &waiting, &folder, trajectory);
@@ -103,23 +102,12 @@ impl Writer {
             drop(folder);
             own.done.cancel();
         })?;
-        Ok(Self { inner, turns: Mutex::new(Some(turns)) })
+        Ok(Self { inner, turns })
     }
 
     /// Hands a turn over. One that finds no room is dropped and counted.
     pub(super) fn offer(&self, turn: Arc<Finished>) {
-        let weight = turn.weight();
-        let turns = lock(&self.turns);
-        let Some(sender) = turns.as_ref() else { return };
-        let waiting = self.inner.waiting.fetch_add(weight, Ordering::Relaxed) + weight;
-        // One alone is always taken, however large.
-        let fits = waiting <= MAX_WAITING_BYTES.max(weight);
-        let sent = match fits {
-            true => sender.try_send(turn),
-            false => Err(TrySendError::Full(turn)),
-        };
-        if sent.is_err() {
-            self.inner.waiting.fetch_sub(weight, Ordering::Relaxed);
+        if self.turns.offer(turn).is_err() {
             lock(&self.inner.progress).dropped += 1;
         }
     }
@@ -136,7 +124,7 @@ impl Writer {
     /// No more turns come. [`Writer::done`] tells when all are written.
     pub(super) fn close(&self, reason: Reason) {
         *lock(&self.inner.end) = Some(reason);
-        lock(&self.turns).take();
+        self.turns.close();
     }
 
     pub(super) fn done(&self) -> &CancellationToken {
@@ -154,26 +142,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write_all(inner: &Inner, turns: &Receiver<Arc<Finished>>, folder: &Folder, mut trajectory: Trajectory) {
+fn write_all(inner: &Inner, turns: &Waiting<Arc<Finished>>, folder: &Folder, mut trajectory: Trajectory) {
     let mut next = folder.next_turn;
-    for turn in turns {
-        if !inner.failed.is_cancelled() {
-            match write(inner, &turn, folder, next) {
-                Ok(bytes) => {
-                    next += 1;
-                    let mut progress = lock(&inner.progress);
-                    progress.turns += 1;
-                    progress.bytes += bytes;
-                }
-                Err((reason, why)) => {
-                    tracing::warn!(?reason, why, "a recording stops");
-                    lock(&inner.progress).failure = Some((reason, why));
-                    inner.failed.cancel();
-                }
+    turns.each(|turn| {
+        if inner.failed.is_cancelled() {
+            return;
+        }
+        match write(inner, &turn, folder, next) {
+            Ok(bytes) => {
+                next += 1;
+                let mut progress = lock(&inner.progress);
+                progress.turns += 1;
+                progress.bytes += bytes;
+            }
+            Err((reason, why)) => {
+                tracing::warn!(?reason, why, "a recording stops");
+                lock(&inner.progress).failure = Some((reason, why));
+                inner.failed.cancel();
             }
         }
-        inner.waiting.fetch_sub(turn.weight(), Ordering::Relaxed);
-    }
+    });
     if let Some(part) = trajectory.parts.last_mut() {
         let progress = lock(&inner.progress);
         part.turns = progress.turns;
@@ -224,10 +212,7 @@ fn text_of(action: &Action) -> Result<Vec<u8>, (Reason, String)> {
 }
 
 pub(super) fn failure(error: &io::Error) -> (Reason, String) {
-    let reason = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Reason::DiskFull,
-        _ => Reason::WriteFailed,
-    };
+    let reason = if is_full(error) { Reason::DiskFull } else { Reason::WriteFailed };
     (reason, error.to_string())
 }
 

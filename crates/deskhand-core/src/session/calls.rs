@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::call::Outcome;
-use crate::error::Code;
+use crate::call::{Gist, Outcome};
 use crate::limits;
 use crate::queue::StepKind;
 
@@ -142,34 +141,22 @@ impl CallLog {
     fn settle(&self, id: u64, outcome: Option<&Outcome>) {
         let mut log = self.lock();
         let Some(Begun { tool, kind, arguments, at }) = log.running.remove(&id) else { return };
-        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-        let mut past = PastCall {
+        let Gist { effect, code, delivery } =
+            outcome.map_or_else(|| Gist::never_begun(kind == Some(StepKind::Act)), Gist::of);
+        let details = outcome.and_then(|outcome| outcome.as_ref().err()?.details.as_ref());
+        let number = |name: &str| details?[name].as_u64();
+        let past = PastCall {
             id,
             tool: tool.to_owned(),
             arguments,
-            effect: None,
-            code: None,
-            delivery: None,
-            done: None,
-            total: None,
+            effect,
+            code,
+            delivery,
+            done: number("done"),
+            total: number("total"),
             duration_ms: millis(at.elapsed()),
             ago_ms: 0,
         };
-        match outcome {
-            Some(Ok(answer)) => past.effect = text(&answer.structured["effect"]),
-            Some(Err(error)) => {
-                past.code = Some(error.code.name().to_owned());
-                if let Some(details) = &error.details {
-                    past.delivery = text(&details["delivery"]);
-                    past.done = details["done"].as_u64();
-                    past.total = details["total"].as_u64();
-                }
-            }
-            None => {
-                past.code = Some(Code::Cancelled.name().to_owned());
-                past.delivery = (kind == Some(StepKind::Act)).then(|| "not_delivered".to_owned());
-            }
-        }
         if log.past.len() == MAX_PAST_CALLS {
             log.past.pop_front();
         }

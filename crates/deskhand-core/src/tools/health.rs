@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::cursor::Nothing;
 use super::{Reply, Spec, Surface, Tool};
+use crate::activity_log::ActivityLog;
 use crate::desktop::{Check, CheckStatus, Need};
 use crate::engine::Context;
 use crate::error::Result;
@@ -54,6 +55,7 @@ impl Tool for HealthReport {
     async fn run(_: Nothing, context: Context) -> Result<Report> {
         let mut checks = context.desktop().health.checks().await;
         checks.push(context.consent_check().await);
+        checks.extend(context.host().activity_log.as_ref().map(ActivityLog::check));
         let healthy = checks.iter().all(|check| check.status != CheckStatus::Missing);
         Ok(Report { version: context.host().version.clone(), healthy, checks })
     }

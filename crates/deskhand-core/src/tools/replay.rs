@@ -19,8 +19,9 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::geometry::Rect;
 use crate::queue::StepKind;
+use crate::recording::replay;
 use crate::recording::trajectory::{Action, ElementRecord, Trajectory};
-use crate::recording::{TO_FOCUS, replay};
+use crate::subject::TO_FOCUS;
 use crate::tree::Snapshot;
 
 /// A whole replay takes so long at most.

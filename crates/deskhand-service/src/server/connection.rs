@@ -374,6 +374,7 @@ impl Service {
             connections: self.life.connections(),
             waiting: self.engine.waiting(),
             sessions: self.sessions(),
+            activity_log: self.engine.activity_log().map(Into::into),
         }
     }
 

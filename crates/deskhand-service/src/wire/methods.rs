@@ -3,6 +3,7 @@
 use crate::holder::Lifetime;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use deskhand_core::activity_log::ActivityLogState;
 use deskhand_core::call::{self, Image};
 use deskhand_core::driver::{self, ToolListing};
 use deskhand_core::progress::Progress;
@@ -462,6 +463,36 @@ pub struct StatusReport {
     pub waiting: usize,
     /// The sessions that live.
     pub sessions: Vec<SessionReport>,
+    /// The activity log, if the service keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity_log: Option<ActivityLogReport>,
+}
+
+/// How the activity log is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActivityLogReport {
+    /// Its folder.
+    pub folder: String,
+    /// Lines that this service has written.
+    pub lines: u64,
+    /// Lines that it could not write.
+    pub lines_dropped: u64,
+    /// Pictures that it has written.
+    pub frames: u64,
+    /// Why no lines are written at the moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// Why no pictures are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames_stopped: Option<String>,
+}
+
+impl From<ActivityLogState> for ActivityLogReport {
+    fn from(state: ActivityLogState) -> Self {
+        let ActivityLogState { folder, lines, lines_dropped, frames, stopped, frames_stopped } = state;
+        let folder = folder.display().to_string();
+        Self { folder, lines, lines_dropped, frames, stopped, frames_stopped }
+    }
 }
 
 /// Says how the service is.

@@ -35,8 +35,8 @@ pub use document::markdown;
 pub use message::{Failure, Reply, Request, RequestError};
 pub(crate) use message::{answer_line, error_line, progress_line, request_line};
 pub use methods::{
-    Call, CallParameters, Called, Cancel, CancelParameters, Empty, Hello, HelloParameters, Leave, Limits,
-    List, ListParameters, Listed, METHODS, Method, Picture, Profile, Progressed, SessionEnd,
+    ActivityLogReport, Call, CallParameters, Called, Cancel, CancelParameters, Empty, Hello, HelloParameters,
+    Leave, Limits, List, ListParameters, Listed, METHODS, Method, Picture, Profile, Progressed, SessionEnd,
     SessionEndParameters, SessionEnded, SessionReport, Sessions, SessionsListed, Shutdown, Status,
     StatusReport, Stopping, Tool, Welcome,
 };

@@ -92,6 +92,10 @@ fn surroundings() -> Roff {
             "How long a session without a connection may do nothing: 300 if not set.",
         ),
         (
+            "DESKHAND_ACTIVITY_DIR",
+            "Where whoever owns a desktop keeps an activity log, unless --activity-dir says it; an absolute path.",
+        ),
+        (
             "DESKHAND_LOG",
             "How much goes to standard error: error, warn (if not set), info, debug, trace or off.",
         ),

@@ -1,6 +1,7 @@
 //! `deskhand mcp`: one agent over MCP on stdin and stdout.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::cli::{LifetimeArg, LossArg, ServiceArgs};
 use crate::guide;
 use crate::lifecycle;
 use crate::service::{Connector, Place};
-use crate::wiring::{VERSION, Wiring, mint_session};
+use crate::wiring::{self, Setup, VERSION, Wiring, mint_session};
 
 /// What the command line says about the process model.
 pub(crate) struct Arrangement {
@@ -28,6 +29,7 @@ pub(crate) struct Arrangement {
     pub(crate) no_daemon_relaunch: bool,
     pub(crate) lifetime: LifetimeArg,
     pub(crate) on_loss: LossArg,
+    pub(crate) activity_dir: Option<PathBuf>,
 }
 
 pub(crate) fn run(
@@ -67,8 +69,20 @@ async fn serve(
                     Err(error) => return fail_with(&error, false),
                 },
             };
-            in_process(private, owner, profile, label, shutdown).await
+            let holder = owner.as_ref().map(Elected::holder);
+            match wiring::activity_log(arrangement.activity_dir.as_deref(), holder) {
+                Ok(activity_log) => {
+                    let setup = Setup { private, activity_log, ..Setup::default() };
+                    in_process(setup, owner, profile, label, shutdown).await
+                }
+                Err(error) => fail_with(&error, false),
+            }
         }
+        Mode::Proxy(_) if arrangement.activity_dir.is_some() => Ok(super::fail(
+            super::USAGE,
+            "--activity-dir: calls go to the service of this desktop, which keeps the log: give it to `deskhand serve`; or add \
+             --no-daemon-relaunch, so that this process owns the desktop",
+        )),
         Mode::Proxy(reason) => {
             eprintln!(
                 "deskhand: passes calls on to the service of this desktop, because {}; --no-daemon-relaunch owns the desktop in \
@@ -88,13 +102,14 @@ async fn take_desktop(service: &ServiceArgs) -> Result<Option<Elected>, Error> {
 }
 
 async fn in_process(
-    private: Option<PrivateOptions>,
+    setup: Setup,
     owner: Option<Elected>,
     profile: Profile,
     label: Option<String>,
     shutdown: CancellationToken,
 ) -> io::Result<ExitCode> {
-    let wiring = Wiring::new(private, owner.as_ref().map(Elected::holder))?;
+    let holder = owner.as_ref().map(Elected::holder);
+    let wiring = Wiring::with(setup, holder, Arc::new(wiring::consent()))?;
     let session = mint_session();
     let driver = wiring.engine.lease(&session, label.as_deref()).map_err(io::Error::other)?;
     let failed = wiring.engine.failed();

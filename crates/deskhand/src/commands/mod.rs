@@ -40,23 +40,43 @@ const NO_SERVICE: u8 = 3;
 
 pub(crate) fn run(command: Command) -> ExitCode {
     let result = match command {
-        Command::Mcp { desktop, profile, service, no_daemon_relaunch, daemon_lifetime, on_service_loss } => {
+        Command::Mcp {
+            desktop,
+            profile,
+            service,
+            no_daemon_relaunch,
+            daemon_lifetime,
+            on_service_loss,
+            activity_dir,
+        } => {
             let arrangement = mcp::Arrangement {
                 service,
                 no_daemon_relaunch,
                 lifetime: daemon_lifetime,
                 on_loss: on_service_loss,
+                activity_dir,
             };
             mcp::run(desktop.private(), profile.into(), arrangement)
         }
         #[cfg(not(feature = "host-consent"))]
-        Command::Serve { desktop, socket, managed, limit, preview, log_file: _ } => {
-            let wanted = serve::Wanted { private: desktop.private(), socket, managed, preview };
+        Command::Serve { desktop, socket, managed, limit, preview, activity_dir, log_file: _ } => {
+            let private = desktop.private();
+            let wanted = serve::Wanted { private, socket, managed, preview, activity_dir };
             serve::run(wanted, &limit, wiring::consent())
         }
         #[cfg(feature = "host-consent")]
-        Command::Serve { desktop, socket, managed, limit, preview, log_file: _, host_token_fd } => {
-            let wanted = serve::Wanted { private: desktop.private(), socket, managed, preview };
+        Command::Serve {
+            desktop,
+            socket,
+            managed,
+            limit,
+            preview,
+            activity_dir,
+            log_file: _,
+            host_token_fd,
+        } => {
+            let private = desktop.private();
+            let wanted = serve::Wanted { private, socket, managed, preview, activity_dir };
             // Before anything else: no process that is started later may find the descriptor.
             match wiring::host_consent(host_token_fd) {
                 Ok(consent) => serve::run(wanted, &limit, consent),

@@ -19,7 +19,7 @@ use super::fail_with;
 use crate::cli::{Limit, ServiceArgs};
 use crate::lifecycle;
 use crate::service::{self, Greeting, Place};
-use crate::wiring::{Consent, Setup, Wiring};
+use crate::wiring::{self, Consent, Setup, Wiring};
 
 /// The service that is wanted.
 pub(crate) struct Wanted {
@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) managed: bool,
     /// Whether it shows a preview.
     pub(crate) preview: bool,
+    /// Where it keeps an activity log, if the command line says so.
+    pub(crate) activity_dir: Option<PathBuf>,
 }
 
 pub(crate) fn run(wanted: Wanted, limits: &[Limit], consent: Consent) -> io::Result<ExitCode> {
@@ -54,7 +56,7 @@ fn set(wanted: &[Limit]) -> Result<Limits, Error> {
 }
 
 async fn serve(wanted: Wanted, limits: Limits, consent: Consent) -> io::Result<ExitCode> {
-    let Wanted { private, socket, managed, preview } = wanted;
+    let Wanted { private, socket, managed, preview, activity_dir } = wanted;
     let stop = CancellationToken::new();
     lifecycle::on_signal(&stop)?;
     let lifetime = if managed { Lifetime::Managed } else { Lifetime::Persistent };
@@ -71,6 +73,10 @@ async fn serve(wanted: Wanted, limits: Limits, consent: Consent) -> io::Result<E
             let way = "it does not know this host token; `deskhand stop` ends it";
             return Ok(super::fail(1, format_args!("{news}, but {way}")));
         }
+        Ok(Err(news)) if activity_dir.is_some() => {
+            let way = "--activity-dir counts only at the start of a service; `deskhand stop` ends this one";
+            return Ok(super::fail(1, format_args!("{news}, but {way}")));
+        }
         Ok(Err(news)) => {
             super::print(&news)?;
             if preview {
@@ -80,7 +86,12 @@ async fn serve(wanted: Wanted, limits: Limits, consent: Consent) -> io::Result<E
         }
         Err(error) => return fail_with(&error, false),
     };
-    own(elected, Setup { private, limits, preview: preview.then_some(true) }, consent, stop).await
+    let activity_log = match wiring::activity_log(activity_dir.as_deref(), Some(elected.holder())) {
+        Ok(log) => log,
+        Err(error) => return fail_with(&error, false),
+    };
+    let setup = Setup { private, limits, preview: preview.then_some(true), activity_log };
+    own(elected, setup, consent, stop).await
 }
 
 /// The right to own the desktop, or what became of it if the service is there already.

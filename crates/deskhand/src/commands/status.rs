@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use deskhand_service::client::Client;
-use deskhand_service::wire::{self, SessionReport, StatusReport};
+use deskhand_service::wire::{self, ActivityLogReport, SessionReport, StatusReport};
 use serde_json::json;
 
 use super::{NO_SERVICE, consent, fail_with};
@@ -51,8 +51,21 @@ fn text(report: &StatusReport) -> String {
         duration(*age_ms),
         report.path,
     );
+    text.extend(report.activity_log.iter().map(activity_log));
     text.push_str(&sessions(&report.sessions));
     text
+}
+
+/// A line, or two if something is amiss.
+fn activity_log(report: &ActivityLogReport) -> String {
+    let ActivityLogReport { folder, lines, lines_dropped, frames, stopped, frames_stopped } = report;
+    let missing = if *lines_dropped > 0 { format!(", {lines_dropped} missing") } else { String::new() };
+    let amiss = match (stopped, frames_stopped) {
+        (Some(why), _) => format!("            NOT WRITTEN at the moment: {why}\n"),
+        (None, Some(why)) => format!("            without pictures at the moment: {why}\n"),
+        (None, None) => String::new(),
+    };
+    format!("activity    {folder}: {lines} lines{missing}, {frames} pictures\n{amiss}")
 }
 
 /// A line for each session.
