@@ -597,8 +597,8 @@ def test_what_needs_no_leave_tells_nothing_of_the_screen(machine, fixture):
 # The person at the machine
 
 
-def at_a_terminal(machine, *arguments, answer):
-    """Runs a command on a terminal of its own, and answers its question there."""
+def at_a_terminal(machine, *arguments, answer, meanwhile=lambda: None):
+    """Runs a command on a terminal of its own, and answers its question there; `meanwhile` happens before the answer."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(deskhand(), [deskhand(), *arguments], machine.env)
@@ -608,6 +608,7 @@ def at_a_terminal(machine, *arguments, answer):
             while data := os.read(terminal, 4096):
                 shown += data
                 if shown.endswith(b"[y/N] "):
+                    meanwhile()
                     os.write(terminal, answer.encode() + b"\n")
     finally:
         os.close(terminal)
@@ -652,6 +653,70 @@ def test_the_person_grants_at_a_terminal_and_revokes_anywhere(machine):
     code, text = command(machine, "revoke")
     assert code == 0 and "neither see nor act" in text
     assert json.loads(machine.consent_record.read_text()) == {"screen": False, "control": False, "by": "a person"}
+
+
+def test_an_answer_counts_for_what_was_asked(machine):
+    """What is changed while the question is open is neither undone nor built upon."""
+    machine.join()
+    for before, meanwhile in (((True, False), (False, False)), ((False, False), (True, False))):
+        machine.allow(*before)
+        code, text = at_a_terminal(
+            machine, "consent", "grant", "control", answer="y", meanwhile=lambda: machine.allow(*meanwhile)
+        )
+        assert code == 1 and "while the question was open" in text and "nothing was changed" in text, text
+        record = json.loads(machine.consent_record.read_text())
+        assert (record["screen"], record["control"]) == meanwhile
+    machine.allow(screen=True, control=False)
+    code, text = at_a_terminal(machine, "consent", "grant", "all", answer="y", meanwhile=machine.leave)
+    assert code == 1 and "not joined" in text
+    assert json.loads(machine.consent_record.read_text())["control"] is False
+    # What concerns neither surface is kept.
+    machine.join()
+    other = '{"screen": true, "control": %s, "by": "somebody else"}'
+    code, text = at_a_terminal(
+        machine, "consent", "grant", "all", answer="y",
+        meanwhile=lambda: machine.write(machine.consent_record, other % "false"),
+    )
+    assert code == 0 and machine.consent_record.read_text() == other % "true"
+
+
+def test_what_else_stands_in_the_record_is_kept_byte_by_byte(machine):
+    machine.join()
+    record = '{ "large":1e400,"exact" : 12345678901234567890123,\n\t"screen":%s, "nested": [{"n": -0.10}], "control": %s }\n'
+    machine.write(machine.consent_record, record % ("false", "false"))
+    assert at_a_terminal(machine, "consent", "grant", "all", answer="y")[0] == 0
+    assert machine.consent_record.read_text() == record % ("true", "true")
+    assert json.loads(command(machine, "status", "--json")[1])["control"] is True
+    assert command(machine, "revoke", "control")[0] == 0
+    assert machine.consent_record.read_text() == record % ("true", "false")
+
+
+def test_status_says_what_the_service_goes_by(desktop, tmp_path):
+    """A service has the records of who started it; a command may have others."""
+    with Machine(desktop, tmp_path) as machine:
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+
+        def status(*more, **variables):
+            done = subprocess.run(
+                [deskhand(), "status", *more], env={**machine.shared, **variables}, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=20, check=True,
+            )
+            return done.stdout
+
+        with Client(env=machine.shared, command=[deskhand(), "mcp"]):
+            machine.join()
+            machine.allow(screen=True, control=False)
+            expected = {"joined": True, "screen": True, "control": False, "trouble": None}
+            for variables in ({}, {"ACPMUX_HOME": str(elsewhere)}, {"HOME": str(elsewhere)}):
+                assert json.loads(status("--json", **variables))["consent"] == expected
+                text = status(**variables)
+                assert "see its screen, not act on it" in text
+                assert ("not joined" in text and "other records" in text) == bool(variables), text
+            machine.write(machine.consent_record, "{")
+            answer = json.loads(status("--json", ACPMUX_HOME=str(elsewhere)))["consent"]
+            assert (answer["screen"], answer["control"]) == (False, False) and "consent record" in answer["trouble"]
+            assert str(machine.home) not in status(ACPMUX_HOME=str(elsewhere))
 
 
 def test_doctor_says_what_is_allowed(machine):

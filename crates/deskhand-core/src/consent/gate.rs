@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{ConsentSource, Grant, Refusal};
+use super::{ConsentSource, Grant, Refusal, Report};
 use crate::desktop::Accessibility;
 use crate::error::{Code, Error, Result};
 use crate::tools::Surface;
@@ -107,10 +107,22 @@ impl Gate {
     /// What is allowed now.
     pub(crate) async fn look(&self) -> Grant {
         let grant = self.source.grant().await;
+        self.heed(grant).await;
+        grant
+    }
+
+    /// The same for a person who wonders why.
+    pub(crate) async fn report(&self) -> Report {
+        let report = self.source.report().await;
+        self.heed(report.grant).await;
+        report
+    }
+
+    /// Stops and forgets what is no longer allowed.
+    async fn heed(&self, grant: Grant) {
         if let Some(mirrors) = self.apply(grant) {
             mirrors.forget_all().await;
         }
-        grant
     }
 
     /// The error for a call that was refused, of which the person is told.

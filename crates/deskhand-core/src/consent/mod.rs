@@ -78,6 +78,15 @@ impl Grant {
     }
 }
 
+/// What is allowed, for a person who wonders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is allowed.
+    pub grant: Grant,
+    /// What is wrong, if nobody decided that it should be so. Says neither a path nor anything that stands in a record.
+    pub trouble: Option<String>,
+}
+
 /// A call that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -123,6 +132,11 @@ impl Refusal {
 pub trait ConsentSource: Debug + Send + Sync {
     /// What is allowed at this moment. Bounded, never an answer from before; whatever goes wrong grants nothing.
     async fn grant(&self) -> Grant;
+
+    /// The same for a person who wonders why.
+    async fn report(&self) -> Report {
+        Report { grant: self.grant().await, trouble: None }
+    }
 
     /// Leaves word of a refusal for the person. Failing changes nothing.
     async fn refused(&self, refusal: Refusal);

@@ -31,8 +31,8 @@ use crate::activity::Activity;
 use crate::activity_log::{ActivityLog, ActivityLogState, Noted};
 use crate::agent_cursor::Cursors;
 use crate::call::{Call, Outcome, SessionId};
-use crate::consent::Leave;
 use crate::consent::gate::Gate;
+use crate::consent::{Leave, Report};
 use crate::desktop::{Desktop, Stop};
 use crate::driver::{Driver, Profile, ToolListing};
 use crate::error::{Code, Error, Result};
@@ -160,6 +160,11 @@ impl Engine {
     /// How many named sessions there are, those included that are being cleaned up; tells when that changes.
     pub fn named_sessions(&self) -> watch::Receiver<usize> {
         self.shared.sessions.named()
+    }
+
+    /// What the person at the machine allows at this moment.
+    pub async fn consent(&self) -> Report {
+        self.shared.gate.report().await
     }
 
     /// What it and its owner allow clients.

@@ -15,11 +15,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use deskhand_core::consent::{ConsentSource, Grant, Refusal};
+use deskhand_core::consent::{ConsentSource, Grant, Refusal, Report};
 use rustix::io::Errno;
 
 pub use records::Allowed;
-pub use setting::{Change, NotChanged};
+pub use setting::{Change, NotChanged, Question};
 
 /// The variables that say where the records are. A process that is started to own a desktop must be given them.
 pub const VARIABLES: [&str; 2] = [home::OWN, home::GENERAL];
@@ -133,11 +133,37 @@ impl Said {
     }
 }
 
+impl Said {
+    /// What is wrong, if nobody decided that it should be so.
+    pub fn trouble(&self) -> Option<String> {
+        match (self.joined, &self.allowed) {
+            (Joined::Unclear(why), _) => Some(format!(
+                "whatever is granted, nothing is allowed: the join record does not count: {why}"
+            )),
+            (Joined::Yes, Err(Trouble::Missing)) => Some("nothing was granted yet".to_owned()),
+            (Joined::Yes, Err(why)) => Some(format!("the consent record does not count: {why}")),
+            (Joined::Yes, Ok(Allowed { screen: false, control: true })) => {
+                Some("acting is granted, and needs seeing as well: deskhand consent grant screen".to_owned())
+            }
+            (Joined::Yes, Ok(_)) | (Joined::No, _) => None,
+        }
+    }
+
+    /// Both.
+    pub fn report(&self) -> Report {
+        Report { grant: self.grant(), trouble: self.trouble() }
+    }
+}
+
 /// Small files, read where the question is put: no answer is older than its question.
 #[async_trait]
 impl ConsentSource for Records {
     async fn grant(&self) -> Grant {
         self.read().grant()
+    }
+
+    async fn report(&self) -> Report {
+        self.read().report()
     }
 
     async fn refused(&self, refusal: Refusal) {

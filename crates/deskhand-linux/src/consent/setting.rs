@@ -2,8 +2,6 @@
 
 use std::io;
 
-use serde_json::{Map, Value};
-
 use super::{Allowed, Joined, Records, Trouble, private_file, records};
 
 /// A change of what is allowed; `None` leaves a surface as it is.
@@ -13,6 +11,15 @@ pub struct Change {
     pub screen: Option<bool>,
     /// Acting.
     pub control: Option<bool>,
+}
+
+/// A change that the person is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    change: Change,
+    before: Allowed,
+    /// What would be allowed after it.
+    pub after: Allowed,
 }
 
 /// Why nothing was changed.
@@ -26,6 +33,15 @@ pub enum NotChanged {
         "whether this machine is joined cannot be told, so that nothing is allowed whatever is granted. The join record: {0}"
     )]
     Unclear(Trouble),
+    /// The answer is to another question.
+    #[error(
+        "what is allowed was changed while the question was open, so that the answer is not to what is now; nothing was \
+         changed by it: ask again"
+    )]
+    Meanwhile,
+    /// With its other fields it would be too large to count.
+    #[error("the consent record would be larger than {} KiB and not count", private_file::MAX_BYTES / 1024)]
+    TooLarge,
     /// The record could not be written.
     #[error("the consent record could not be written: {0}")]
     NotWritten(#[from] io::Error),
@@ -52,7 +68,7 @@ impl Records {
     ///
     /// # Errors
     /// If it would not count.
-    pub fn after(&self, change: Change) -> Result<Allowed, NotChanged> {
+    fn after(&self, change: Change) -> Result<Allowed, NotChanged> {
         let said = self.read();
         match said.joined {
             Joined::No if change.grants() => Err(NotChanged::NotJoined),
@@ -61,7 +77,8 @@ impl Records {
         }
     }
 
-    /// Changes what is allowed, and says what is after it. Other fields of the record are kept, if it was sound.
+    /// Changes what is allowed, and says what is after it. Everything else in the record is kept as it stands, if it was
+    /// sound.
     ///
     /// # Errors
     /// If it would not count, or could not be written.
@@ -74,13 +91,34 @@ impl Records {
             // Nothing is allowed already, and a machine that is not joined is left without records.
             return Ok(allowed);
         }
-        let sound = known.ok().filter(|text| records::consent(text).is_ok());
-        let mut record: Map<String, Value> =
-            sound.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        record.insert(records::SCREEN.to_owned(), allowed.screen.into());
-        record.insert(records::CONTROL.to_owned(), allowed.control.into());
-        let text = serde_json::to_string_pretty(&record).map_err(io::Error::from)?;
-        private_file::replace(home, records::CONSENT, format!("{text}\n").as_bytes())?;
+        let kept = known.and_then(|text| records::consent(&text).and_then(|_| records::with(&text, allowed)));
+        let record = kept.unwrap_or_else(|_| records::new(allowed));
+        // (A revoke is written all the same: what does not count allows nothing.)
+        if record.len() > private_file::MAX_BYTES && change.grants() {
+            return Err(NotChanged::TooLarge);
+        }
+        private_file::replace(home, records::CONSENT, &record)?;
         Ok(allowed)
+    }
+
+    /// What the person is to be asked about.
+    ///
+    /// # Errors
+    /// As [`Records::after`].
+    pub fn question(&self, change: Change) -> Result<Question, NotChanged> {
+        let before = self.read().allowed.unwrap_or_default();
+        Ok(Question { change, before, after: self.after(change)? })
+    }
+
+    /// Does what the person has agreed to.
+    ///
+    /// # Errors
+    /// As [`Records::change`]; and if something else is allowed by now than what the question was about.
+    pub fn agreed(&self, question: Question) -> Result<Allowed, NotChanged> {
+        let Question { change, before, after } = self.question(question.change)?;
+        if (before, after) != (question.before, question.after) {
+            return Err(NotChanged::Meanwhile);
+        }
+        self.change(change)
     }
 }

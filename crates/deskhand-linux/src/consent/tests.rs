@@ -339,11 +339,65 @@ fn changes_keep_what_else_stands_in_the_record() {
     assert_eq!(records.read().grant(), Grant { joined: true, screen: true, control: false });
     assert_eq!(change(Some(false), None), Allowed::default());
     assert_eq!(change(Some(true), Some(true)), Allowed { screen: true, control: true });
+    // Byte by byte: what a program of ours would make of a number is none of its author's.
+    for (before, after) in [
+        (
+            "{\"n\":1e400, \"big\" : 12345678901234567890123,\t\"control\":false,\"s\u{63}reen\": false ,\"of\": {\"n\": [-0.10, 1E+2]}}",
+            "{\"n\":1e400, \"big\" : 12345678901234567890123,\t\"control\":true,\"s\u{63}reen\": true ,\"of\": {\"n\": [-0.10, 1E+2]}}",
+        ),
+        (
+            r#" {"scr\u0065en": false, "control" :false, "screen ": [false, "screen"]}  "#,
+            r#" {"scr\u0065en": true, "control" :true, "screen ": [false, "screen"]}  "#,
+        ),
+    ] {
+        home.put(records::CONSENT, before);
+        assert_eq!(records.read().grant(), Grant::NOTHING, "{before}");
+        assert_eq!(change(Some(true), Some(true)), Allowed { screen: true, control: true });
+        assert_eq!(fs::read_to_string(home.path().join(records::CONSENT)).unwrap(), after);
+        assert_eq!(records.read().grant(), ALL);
+    }
+    let large = |screen| {
+        let text = format!(r#"{{"screen": {screen}, "control": true, "n": ""#);
+        format!("{text}{}\"}}", "x".repeat(64 * 1024 - text.len() - 2))
+    };
+    home.put(records::CONSENT, large(false));
+    assert_eq!(change(Some(true), None), Allowed { screen: true, control: true });
+    home.put(records::CONSENT, large(true));
+    assert_eq!(change(Some(false), None), Allowed { screen: false, control: true });
+    assert_eq!(records.read().grant(), Grant::NOTHING, "it is a byte too long");
     // A record that counts for nothing is not built upon.
     home.put(records::CONSENT, r#"{"screen": true, "control": "yes"}"#);
     assert_eq!(change(None, Some(true)), Allowed { screen: false, control: true });
     let stat = fs::metadata(home.path().join(records::CONSENT)).unwrap();
     assert_eq!(stat.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn an_answer_counts_for_what_was_asked() {
+    let home = Home::joined();
+    let records = home.records();
+    let put =
+        |screen, control| home.put(records::CONSENT, format!(r#"{{"screen":{screen},"control":{control}}}"#));
+    let all = Change { screen: Some(true), control: Some(true) };
+    let control = Change { screen: None, control: Some(true) };
+    for (change, before, meanwhile) in [
+        (control, (true, false), (false, false)), // a revoke
+        (control, (false, false), (true, false)), // more than was asked about
+        (all, (false, false), (true, false)),
+        (all, (true, true), (false, false)),
+    ] {
+        put(before.0, before.1);
+        let question = records.question(change).unwrap();
+        put(meanwhile.0, meanwhile.1);
+        assert!(matches!(records.agreed(question), Err(NotChanged::Meanwhile)), "{change:?}");
+        let allowed = Allowed { screen: meanwhile.0, control: meanwhile.1 };
+        assert_eq!(records.read().allowed, Ok(allowed));
+        put(before.0, before.1);
+        assert_eq!(records.agreed(question).unwrap(), question.after);
+    }
+    let question = records.question(all).unwrap();
+    fs::remove_file(home.path().join(records::JOIN)).unwrap();
+    assert!(matches!(records.agreed(question), Err(NotChanged::NotJoined)));
 }
 
 #[test]

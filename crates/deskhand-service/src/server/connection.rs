@@ -241,6 +241,11 @@ impl Connection {
                 shared.answer(id, Ok(wire::SessionsListed { sessions: shared.service.sessions() }));
             }
             wire::Status::NAME => shared.answer(id, Ok(shared.service.status())),
+            // Some sources have to be waited for.
+            wire::Consent::NAME => drop(self.tasks.spawn(async move {
+                let consent = shared.service.engine.consent().await;
+                shared.answer(id, Ok(wire::ConsentReport::from(consent)));
+            })),
             wire::Shutdown::NAME => {
                 shared.answer(id, Ok(wire::Stopping { pid: shared.service.facts.pid }));
                 shared.service.stopping.cancel();

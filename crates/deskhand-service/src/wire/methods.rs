@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use deskhand_core::activity_log::ActivityLogState;
 use deskhand_core::call::{self, Image};
+use deskhand_core::consent::Report;
 use deskhand_core::driver::{self, ToolListing};
 use deskhand_core::progress::Progress;
 use deskhand_core::session::SessionInfo;
@@ -65,6 +66,7 @@ pub const METHODS: &[Described] = &[
     describe::<SessionEnd>(),
     describe::<Sessions>(),
     describe::<Status>(),
+    describe::<Consent>(),
     describe::<Shutdown>(),
     // Tests write the documentation, which is about all builds.
     #[cfg(any(feature = "host-consent", test))]
@@ -507,6 +509,38 @@ impl Method for Status {
     type Answer = StatusReport;
 }
 
+/// What `consent` answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConsentReport {
+    /// Whether the machine is joined, or counts as such. If not, consent is not asked for.
+    pub joined: bool,
+    /// Whether agents may see.
+    pub screen: bool,
+    /// Whether agents may act.
+    pub control: bool,
+    /// What is wrong, if nobody decided that it should be so.
+    pub trouble: Option<String>,
+}
+
+impl From<Report> for ConsentReport {
+    fn from(Report { grant, trouble }: Report) -> Self {
+        Self { joined: grant.joined, screen: grant.sees(), control: grant.acts(), trouble }
+    }
+}
+
+/// Says what agents may do.
+#[derive(Debug)]
+pub enum Consent {}
+
+impl Method for Consent {
+    const NAME: &'static str = "consent";
+    const DESCRIPTION: &'static str = "What the person at the machine allows agents at this moment, as this service sees it: it may have other records than \
+         who asks. Waits for a consent host (1.5 s at most).";
+    const EXAMPLE: &'static str = r#"{"id": 9, "method": "consent"}"#;
+    type Parameters = Empty;
+    type Answer = ConsentReport;
+}
+
 /// What `shutdown` answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stopping {
@@ -522,7 +556,7 @@ impl Method for Shutdown {
     const NAME: &'static str = "shutdown";
     const DESCRIPTION: &'static str = "Ends the service in order: no new calls, running ones cancelled and awaited, sessions cleaned up, the clipboard \
          handed over, the socket removed. Answers at once; the service has ended when its process has.";
-    const EXAMPLE: &'static str = r#"{"id": 9, "method": "shutdown"}"#;
+    const EXAMPLE: &'static str = r#"{"id": 10, "method": "shutdown"}"#;
     type Parameters = Empty;
     type Answer = Stopping;
 }

@@ -35,10 +35,10 @@ pub use document::markdown;
 pub use message::{Failure, Reply, Request, RequestError};
 pub(crate) use message::{answer_line, error_line, progress_line, request_line};
 pub use methods::{
-    ActivityLogReport, Call, CallParameters, Called, Cancel, CancelParameters, Empty, Hello, HelloParameters,
-    Leave, Limits, List, ListParameters, Listed, METHODS, Method, Picture, Profile, Progressed, SessionEnd,
-    SessionEndParameters, SessionEnded, SessionReport, Sessions, SessionsListed, Shutdown, Status,
-    StatusReport, Stopping, Tool, Welcome,
+    ActivityLogReport, Call, CallParameters, Called, Cancel, CancelParameters, Consent, ConsentReport, Empty,
+    Hello, HelloParameters, Leave, Limits, List, ListParameters, Listed, METHODS, Method, Picture, Profile,
+    Progressed, SessionEnd, SessionEndParameters, SessionEnded, SessionReport, Sessions, SessionsListed,
+    Shutdown, Status, StatusReport, Stopping, Tool, Welcome,
 };
 #[cfg(any(feature = "host-consent", test))]
 pub use methods::{HostChallenge, MachineConsentHost};

@@ -5,7 +5,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::ExitCode;
 
 use deskhand_core::desktop::Check;
-use deskhand_linux::consent::{Allowed, Change, Joined, Said, Trouble};
+use deskhand_linux::consent::{Allowed, Change, Joined, NotChanged};
+use deskhand_service::wire::ConsentReport;
 use serde_json::{Value, json};
 
 use crate::cli::{ConsentCommand, SurfaceArg};
@@ -19,41 +20,56 @@ pub(crate) fn run(command: ConsentCommand) -> io::Result<ExitCode> {
         ConsentCommand::Status { json } => {
             let said = said();
             if json {
-                super::print_json(&facts(&said))?;
+                super::print_json(&said)?;
             } else {
                 super::print(&told(&said))?;
             }
             Ok(ExitCode::SUCCESS)
         }
         ConsentCommand::Grant { surface } => grant(change(surface, true)),
-        ConsentCommand::Revoke { surface } => apply(change(surface.unwrap_or(SurfaceArg::All), false)),
+        ConsentCommand::Revoke { surface } => {
+            let change = change(surface.unwrap_or(SurfaceArg::All), false);
+            done(wiring::consent().change(change))
+        }
     }
 }
 
-/// What the records say.
-pub(crate) fn said() -> Said {
-    wiring::consent().read()
+/// What the records that this process goes by say.
+fn said() -> ConsentReport {
+    wiring::consent().read().report().into()
+}
+
+/// The same for programs.
+pub(crate) fn facts() -> Value {
+    json!(said())
+}
+
+/// The same for people.
+pub(crate) fn told_here() -> String {
+    told(&said())
+}
+
+/// What a service says, which may go by other records than this process.
+pub(crate) fn told_by_service(report: &ConsentReport) -> String {
+    let said = said();
+    if said == *report {
+        return told(report);
+    }
+    format!(
+        "{}\n(So says the service. This command finds other records, and so does `deskhand consent` from here: {})",
+        told(report),
+        told(&said)
+    )
 }
 
 /// The state of consent as one line of a report.
 pub(crate) fn check() -> Check {
-    let said = said();
+    let said = wiring::consent().read();
     let check = said.grant().check();
-    match trouble(&said) {
+    match said.trouble() {
         Some(why) => Check { detail: format!("{}; {why}", check.detail), ..check },
         None => check,
     }
-}
-
-/// The state of consent for programs.
-pub(crate) fn facts(said: &Said) -> Value {
-    let grant = said.grant();
-    json!({
-        "joined": grant.joined,
-        "screen": grant.sees(),
-        "control": grant.acts(),
-        "trouble": trouble(said),
-    })
 }
 
 fn change(surface: SurfaceArg, allow: bool) -> Change {
@@ -63,12 +79,12 @@ fn change(surface: SurfaceArg, allow: bool) -> Change {
 }
 
 fn grant(change: Change) -> io::Result<ExitCode> {
-    let after = match wiring::consent().after(change) {
-        Ok(after) => after,
+    let question = match wiring::consent().question(change) {
+        Ok(question) => question,
         Err(why) => return Ok(super::fail(1, why)),
     };
-    match confirmed(after) {
-        Ok(true) => apply(change),
+    match confirmed(question.after) {
+        Ok(true) => done(wiring::consent().agreed(question)),
         Ok(false) => Ok(super::fail(1, "nothing was changed")),
         Err(error) => {
             let why = "only the person at this machine can allow this, at a terminal; there is none here";
@@ -87,10 +103,10 @@ fn confirmed(after: Allowed) -> io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn apply(change: Change) -> io::Result<ExitCode> {
-    match wiring::consent().change(change) {
+fn done(changed: Result<Allowed, NotChanged>) -> io::Result<ExitCode> {
+    match changed {
         Ok(after) => {
-            super::print(&changed(said().joined, after))?;
+            super::print(&now(wiring::consent().read().joined, after))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(why) => Ok(super::fail(1, why)),
@@ -98,7 +114,7 @@ fn apply(change: Change) -> io::Result<ExitCode> {
 }
 
 /// What holds after a change. On a machine that is not joined, the record holds nobody back.
-fn changed(joined: Joined, after: Allowed) -> String {
+fn now(joined: Joined, after: Allowed) -> String {
     match joined {
         Joined::No => format!(
             "This machine is not joined, so AI agents are not asked for consent and may see and act as before. If it is \
@@ -115,51 +131,40 @@ fn changed(joined: Joined, after: Allowed) -> String {
 }
 
 /// The state of consent for people.
-pub(crate) fn told(said: &Said) -> String {
-    let first = match (said.joined, &said.allowed) {
-        (Joined::No, _) => return "This machine is not joined: consent is not asked for.".to_owned(),
-        (Joined::Yes, Ok(allowed)) => format!("This machine is joined. AI agents may {}.", may(*allowed)),
-        (Joined::Yes, Err(_)) => "This machine is joined. AI agents may neither see nor act.".to_owned(),
-        (Joined::Unclear(_), _) => {
-            "This machine counts as joined. AI agents may neither see nor act, whatever is granted."
-                .to_owned()
-        }
-    };
-    trouble(said).map_or(first.clone(), |why| format!("{first}\n{why}"))
+fn told(said: &ConsentReport) -> String {
+    let may = may(Allowed { screen: said.screen, control: said.control });
+    match (said.joined, &said.trouble) {
+        (false, _) => "This machine is not joined: consent is not asked for.".to_owned(),
+        (true, None) => format!("This machine is joined. AI agents may {may}."),
+        (true, Some(trouble)) => format!("This machine counts as joined. AI agents may {may}.\n{trouble}"),
+    }
 }
 
 fn may(allowed: Allowed) -> &'static str {
     match (allowed.screen, allowed.control) {
         (true, true) => "see its screen and act on it",
         (true, false) => "see its screen, not act on it",
-        (false, true) => "neither see nor act (acting needs seeing as well: deskhand consent grant screen)",
-        (false, false) => "neither see nor act",
-    }
-}
-
-fn trouble(said: &Said) -> Option<String> {
-    match (said.joined, &said.allowed) {
-        (Joined::Unclear(why), _) => Some(format!("the join record does not count: {why}")),
-        (Joined::Yes, Err(Trouble::Missing)) => Some("nothing was granted yet".to_owned()),
-        (Joined::Yes, Err(why)) => Some(format!("the consent record does not count: {why}")),
-        _ => None,
+        (false, _) => "neither see nor act",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use deskhand_linux::consent::{Said, Trouble};
+
     use super::*;
 
     #[test]
     fn each_state_is_told() {
-        let said = |joined, allowed| told(&Said { joined, allowed });
+        let said = |joined, allowed| told(&Said { joined, allowed }.report().into());
         let allowed = |screen, control| Ok(Allowed { screen, control });
         assert_eq!(
             said(Joined::No, Err(Trouble::Missing)),
             "This machine is not joined: consent is not asked for."
         );
         assert!(said(Joined::Yes, allowed(true, false)).contains("see its screen, not act"));
-        assert!(said(Joined::Yes, allowed(false, true)).contains("neither see nor act"));
+        let alone = said(Joined::Yes, allowed(false, true));
+        assert!(alone.contains("neither see nor act") && alone.ends_with("deskhand consent grant screen"));
         assert!(said(Joined::Yes, Err(Trouble::Missing)).ends_with("nothing was granted yet"));
         assert!(said(Joined::Yes, Err(Trouble::Shared)).ends_with("does not count: others can write to it"));
         let unclear = said(Joined::Unclear(Trouble::Dangling), allowed(true, true));

@@ -4,27 +4,21 @@ use std::io;
 use std::process::ExitCode;
 
 use deskhand_core::desktop::{Check, CheckStatus};
+use deskhand_service::wire::ConsentReport;
 use serde_json::{Value, json};
 
 use crate::cli::ConsentCommand;
-
-/// What this process knows of consent: that it is not the one to be asked.
-pub(crate) struct Said;
 
 const WHERE: &str = "Consent comes from this machine's host application, which answers the service; without it nothing is allowed.";
 
 pub(crate) fn run(command: ConsentCommand) -> io::Result<ExitCode> {
     let ConsentCommand::Status { json } = command;
     if json {
-        super::print_json(&facts(&Said))?;
+        super::print_json(&facts())?;
     } else {
-        super::print(&told(&Said))?;
+        super::print(&told_here())?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub(crate) fn said() -> Said {
-    Said
 }
 
 /// The state of consent as one line of a report.
@@ -39,12 +33,22 @@ pub(crate) fn check() -> Check {
     }
 }
 
-/// The state of consent for programs.
-pub(crate) fn facts(_: &Said) -> Value {
+/// What this process knows of consent, for programs: that it is not the one to be asked.
+pub(crate) fn facts() -> Value {
     json!({"source": "host"})
 }
 
-/// The state of consent for people.
-pub(crate) fn told(_: &Said) -> String {
+/// The same for people.
+pub(crate) fn told_here() -> String {
     WHERE.to_owned()
+}
+
+/// What a service has from its host.
+pub(crate) fn told_by_service(report: &ConsentReport) -> String {
+    let may = match (report.screen, report.control) {
+        (true, true) => "see its screen and act on it",
+        (true, false) => "see its screen, not act on it",
+        (false, _) => "neither see nor act",
+    };
+    format!("AI agents may {may}. {WHERE}")
 }

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
+use deskhand_core::{Code, Error};
 use deskhand_service::client::Client;
-use deskhand_service::wire::{self, ActivityLogReport, SessionReport, StatusReport};
+use deskhand_service::wire::{self, ActivityLogReport, ConsentReport, SessionReport, StatusReport};
 use serde_json::json;
 
 use super::{NO_SERVICE, consent, fail_with};
@@ -13,33 +14,44 @@ use crate::cli::ServiceArgs;
 use crate::service::Place;
 
 pub(crate) fn run(service: &ServiceArgs, json: bool) -> io::Result<ExitCode> {
-    let report = super::runtime()?.block_on(async {
-        let look = async |client: Client| client.request::<wire::Status>(None, wire::Empty {}).await;
-        Place::find(service)?.ask(look).await
-    });
-    let said = consent::said();
+    let report = super::runtime()?.block_on(async { Place::find(service)?.ask(look).await });
     match report {
         Err(error) => fail_with(&error, json),
         Ok(Err(none)) => {
             if json {
-                super::print_json(&json!({"running": false, "consent": consent::facts(&said)}))?;
+                super::print_json(&json!({"running": false, "consent": consent::facts()}))?;
             } else {
-                super::print(&format!("{none}\n{}", consent::told(&said)))?;
+                super::print(&format!("{none}\n{}", consent::told_here()))?;
             }
             Ok(ExitCode::from(NO_SERVICE))
         }
-        Ok(Ok(report)) => {
+        Ok(Ok((report, consent))) => {
             if json {
                 let mut value = serde_json::to_value(&report)?;
                 value["running"] = true.into();
-                value["consent"] = consent::facts(&said);
+                value["consent"] = serde_json::to_value(&consent)?;
                 super::print_json(&value)?;
             } else {
-                super::print(&format!("{}{}", text(&report), consent::told(&said)))?;
+                let consent = consent.map_or_else(no_consent, |consent| consent::told_by_service(&consent));
+                super::print(&format!("{}{consent}", text(&report)))?;
             }
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// What the service says of itself, and what it goes by in matters of consent, which may be other records than ours.
+async fn look(client: Client) -> Result<(StatusReport, Option<ConsentReport>), Error> {
+    let report = client.request::<wire::Status>(None, wire::Empty {}).await?;
+    match client.request::<wire::Consent>(None, wire::Empty {}).await {
+        Ok(consent) => Ok((report, Some(consent))),
+        Err(error) if error.code == Code::UnknownMethod => Ok((report, None)),
+        Err(error) => Err(error),
+    }
+}
+
+fn no_consent() -> String {
+    "This service is of another build, which does not say what it knows of consent.".to_owned()
 }
 
 fn text(report: &StatusReport) -> String {
