@@ -237,6 +237,11 @@ def stopped_display_server(a, b, server, window):
         # Applications still tell their elements; one that needs its display server soon falls silent too.
         read = a.call("get_accessibility_tree", window_id=window["window_id"])
         assert "Save" in read.text and "display server does not answer" in read.text, read.text
+        # Also where the session has not read the window: somebody has listed it. (What b reads first it has read then.)
+        for which in ({"pid": window["pid"]}, {"window_id": window["window_id"]}):
+            read = b.call("get_accessibility_tree", **which)
+            assert "Save" in read.text and "display server does not answer" in read.text, read.text
+        assert b.try_call("get_accessibility_tree", window_id=1).code == "desktop_not_responding"
         with_picture = a.call("get_window_state", window_id=window["window_id"], capture_mode="som")
         assert with_picture["picture_error"] in ("capture_busy", "desktop_not_responding"), with_picture.structured
     finally:

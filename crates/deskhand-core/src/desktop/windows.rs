@@ -150,6 +150,12 @@ pub trait Windows: Send + Sync {
     /// `Unavailable`, `DesktopLost`, `DesktopNotResponding`.
     async fn list(&self) -> Result<Vec<Window>, PortError>;
 
+    /// The windows as somebody was told them last, if they were listed before: for who has to do with a window system that
+    /// is silent. Asks nothing.
+    fn last_listed(&self) -> Vec<Window> {
+        Vec::new()
+    }
+
     /// What a press at `point` (screen) would reach, with input shapes respected.
     ///
     /// # Errors

@@ -329,29 +329,41 @@ async fn add_picture(context: &Context, state: &mut WindowState, mode: CaptureMo
     }
 }
 
-/// The window as this session saw it last: applications still tell their elements while the display server is silent.
+/// The window as it was seen last: applications still tell their elements while the display server is silent.
 fn as_last_seen(context: &Context, arguments: &Arguments) -> Option<(Family, Option<String>)> {
-    let snapshot = context.session().newest_snapshot(arguments.window_id?).ok()?;
-    let note = format!(
-        "the display server does not answer: the window is taken to be as in snapshot {}",
-        snapshot.id
-    );
-    Some((Family { window: snapshot.window.clone(), popups: Vec::new() }, Some(note)))
+    let snapshot = arguments.window_id.and_then(|id| context.session().newest_snapshot(id).ok());
+    let (window, seen) = match snapshot {
+        Some(snapshot) => (snapshot.window.clone(), format!("in snapshot {}", snapshot.id)),
+        None => {
+            let listed = context.desktop().windows.last_listed();
+            let window = match arguments.window_id {
+                Some(id) => listed.iter().find(|window| window.id == id),
+                None => in_front(&listed, arguments),
+            };
+            (window?.clone(), "it was when windows were listed last".to_owned())
+        }
+    };
+    let note = format!("the display server does not answer: the window is taken to be as {seen}");
+    Some((Family { window, popups: Vec::new() }, Some(note)))
+}
+
+/// The window of the application that is meant, the one in front: that is what a person would mean.
+fn in_front<'w>(windows: &'w [Window], arguments: &Arguments) -> Option<&'w Window> {
+    let wanted = arguments.app.as_ref().map(|app| app.to_lowercase());
+    let fits = |window: &&Window| {
+        matches!(window.kind, WindowKind::Normal | WindowKind::Dialog)
+            && arguments.pid.is_none_or(|pid| window.pid == Some(pid))
+            && wanted.as_ref().is_none_or(|app| window.app.to_lowercase().contains(app))
+    };
+    windows.iter().rfind(fits)
 }
 
 async fn find_window(context: &Context, arguments: &Arguments) -> Result<Family> {
     if let Some(id) = arguments.window_id {
         return Family::of(context, id).await;
     }
-    let wanted = arguments.app.as_ref().map(|app| app.to_lowercase());
     let windows = context.desktop().windows.list().await?;
-    let fits = |window: &&Window| {
-        matches!(window.kind, WindowKind::Normal | WindowKind::Dialog)
-            && arguments.pid.is_none_or(|pid| window.pid == Some(pid))
-            && wanted.as_ref().is_none_or(|app| window.app.to_lowercase().contains(app))
-    };
-    // The one in front is the one a person would mean.
-    let window = windows.iter().rfind(fits).ok_or_else(|| {
+    let window = in_front(&windows, arguments).ok_or_else(|| {
         let what = match (&arguments.app, arguments.pid) {
             (Some(app), _) => format!("no window of an application called {}", quote(app, 60)),
             (None, pid) => format!("process {} has no window", pid.unwrap_or_default()),

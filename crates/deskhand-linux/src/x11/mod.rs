@@ -77,25 +77,38 @@ pub struct X11 {
     watcher: Mutex<Option<Watcher>>,
 }
 
-/// Ids of windows that a listing has shown.
+/// What listings have shown.
 #[derive(Clone, Default)]
-struct Seen(Arc<std::sync::Mutex<HashSet<WindowId>>>);
+struct Seen(Arc<std::sync::Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// All that ever were.
+    ids: HashSet<WindowId>,
+    /// The newest listing.
+    windows: Vec<Window>,
+}
 
 impl Seen {
-    fn extend(&self, ids: impl ExactSizeIterator<Item = WindowId>) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() + ids.len() > SEEN_WINDOWS {
-            seen.clear();
+    fn listed(&self, listing: &Listing) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.ids.len() + listing.windows.len() > SEEN_WINDOWS {
+            known.ids.clear();
         }
-        seen.extend(ids);
+        known.ids.extend(listing.windows.iter().map(|listed| listed.window.id));
+        known.windows = listing.windows.iter().map(|listed| listed.window.clone()).collect();
+    }
+
+    fn last(&self) -> Vec<Window> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).windows.clone()
     }
 
     /// A window that is not there is gone if it was ever seen, and unknown if not.
     fn judge(&self, error: PortError) -> PortError {
         match error {
             PortError::WindowGone(id) => {
-                let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                if seen.contains(&id) { PortError::WindowGone(id) } else { PortError::UnknownWindow(id) }
+                let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if known.ids.contains(&id) { PortError::WindowGone(id) } else { PortError::UnknownWindow(id) }
             }
             other => other,
         }
@@ -114,7 +127,7 @@ impl Desk {
     fn list(&mut self) -> Result<Listing, Trouble> {
         self.link.drain()?;
         let listing = listing::read(&self.link)?;
-        self.seen.extend(listing.windows.iter().map(|listed| listed.window.id));
+        self.seen.listed(&listing);
         Ok(listing)
     }
 }
@@ -209,6 +222,10 @@ impl Windows for X11 {
         let work = |desk: &mut Desk, _: &_, _: &_| desk.list();
         let listing = self.desk.run(&Stop::new(), false, work).await?;
         Ok(listing.windows.into_iter().map(|listed| listed.window).collect())
+    }
+
+    fn last_listed(&self) -> Vec<Window> {
+        self.seen.last()
     }
 
     async fn hit_test(&self, point: Point) -> Result<Hit, PortError> {
