@@ -17,6 +17,10 @@ impl Windows for Attended<dyn Windows> {
         self.port.list().await
     }
 
+    fn last_listed(&self) -> Vec<Window> {
+        self.port.last_listed()
+    }
+
     async fn hit_test(&self, point: Point) -> Result<Hit, PortError> {
         self.port.hit_test(point).await
     }
