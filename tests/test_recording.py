@@ -234,6 +234,55 @@ def test_nothing_that_goes_into_a_password_field_is_kept(desktop, tmp_path, tool
     assert (folder / "report.html").is_file()
 
 
+LOGIN = """<!doctype html><title>Log in</title>
+<input aria-label="User" oninput="if (this.value.length == 4) { second.focus() }">
+<input id=second type=password aria-label="Password"><textarea aria-label="Remarks"></textarea>"""
+
+
+def test_what_goes_on_into_a_password_field_is_not_kept(desktop, tmp_path):
+    page, folder = tmp_path / "login.html", tmp_path / "r"
+    page.write_text(LOGIN)
+    process = desktop.start(chromium(tmp_path / "profile", page.as_uri()))
+    with Client(desktop) as client:
+        window = client.window(title="Log in")
+        user, remarks = (client.element(window, name=name) for name in ("User", "Remarks"))
+        client.call("start_recording", output_dir=str(folder))
+
+        def write(element, text, **more):
+            return client.try_call("type_text", window_id=window["window_id"], element_index=element.index, text=text, **more)
+
+        for delivery in ("auto", "foreground"):
+            write(user, "bob\tCanary-tab", delivery=delivery)
+            # The page itself goes on after four characters.
+            write(user, "fourCanary-page", delivery="foreground", clear=True)
+        client.call("bring_to_front", window_id=window["window_id"])
+        write(user, "", clear=True, delivery="foreground")
+        client.try_call("type_text", window_id=window["window_id"], text="me\tCanary-focus")
+        client.try_call("select_text", window_id=window["window_id"], query={"name": "Password"}, text="Canary-select")
+        client.try_call("clipboard_write", text="Canary-pasted")
+        client.try_call("press_key", window_id=window["window_id"], key="ctrl+v")
+        write(remarks, "readable", delivery="foreground")
+        client.call("stop_recording")
+    processes.end(process)
+    assert holds(folder, "Canary") == []
+    made = turns(folder)
+    assert len(made) == 11
+    assert made[-1]["arguments"].get("text") == "readable", made[-1]
+
+
+def test_a_dialogue_that_asks_for_a_password_keeps_it(desktop, tmp_path):
+    folder = tmp_path / "r"
+    process = desktop.start(["zenity", "--password", "--username"])
+    with Client(desktop) as client:
+        window = client.window(app="zenity")
+        fields = [each for each in client.tree(window).elements if each.role in ("text", "password text")]
+        client.call("start_recording", output_dir=str(folder))
+        client.try_call("type_text", window_id=window["window_id"], element_index=fields[0].index, text="zed\tCanary-tab", delivery="foreground")
+        client.call("stop_recording")
+    processes.end(process)
+    assert len(turns(folder)) == 1 and holds(folder, "Canary") == []
+
+
 # What goes wrong
 
 

@@ -3,34 +3,53 @@
 use serde_json::{Map, Value};
 
 use super::trajectory::Failure;
-use crate::desktop::Node;
+use crate::desktop::{Node, State};
+use crate::tree::is_item;
 
-/// Whether what a call types may be written down. Only what is known to go elsewhere than into a password field is.
+/// What is known of where a call's text goes. Only what is known to go elsewhere than into a password field is written
+/// down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Secrecy {
     /// Nothing is known of where it goes.
     #[default]
     Unknown,
-    /// It goes where everybody can read it.
-    Plain,
-    /// It goes into a password field.
+    /// Into a field that everybody can read. A tab or a line break may lead on to another one.
+    Field,
+    /// Into something that everybody can read and that no tab and no line break leads out of.
+    Sheet,
+    /// Into something that tells nothing of itself.
+    Opaque,
+    /// Into a password field.
     Secret,
 }
 
 impl Secrecy {
     /// It goes into this element, among others.
     pub(super) fn note(&mut self, node: &Node) {
+        let is_sheet = node.states.has(State::MultiLine) || node.role == "terminal" || is_item(&node.role);
         if node.role == "password text" {
             *self = Self::Secret;
-        } else {
-            self.note_plain();
+        } else if *self == Self::Unknown {
+            *self = if is_sheet { Self::Sheet } else { Self::Field };
         }
     }
 
     /// It goes into something that is no password field as far as anybody can tell.
-    pub(super) fn note_plain(&mut self) {
+    pub(super) fn note_opaque(&mut self) {
         if *self == Self::Unknown {
-            *self = Self::Plain;
+            *self = Self::Opaque;
+        }
+    }
+
+    /// Whether all of `text` goes there. `arrived`: all of it was read back there.
+    fn holds(self, text: &str, arrived: bool) -> bool {
+        let goes_on = |by: &[char]| text.trim_end_matches(['\t', '\n', '\r']).contains(by);
+        match self {
+            Self::Unknown | Self::Secret => false,
+            Self::Sheet => true,
+            Self::Field => arrived || !goes_on(&['\t', '\n', '\r']),
+            // A terminal takes line breaks; what takes tabs within a text is a form.
+            Self::Opaque => !goes_on(&['\t']),
         }
     }
 }
@@ -40,6 +59,9 @@ const TEXTS: &[(&str, &str)] = &[
     ("type_text", "text"),
     ("type_text_chars", "text"),
     ("set_value", "value"),
+    ("select_text", "text"),
+    // It may be pasted anywhere.
+    ("clipboard_write", "text"),
     ("press_key", "key"),
     ("hotkey", "keys"),
 ];
@@ -64,12 +86,12 @@ pub(super) fn withhold(
     error: &mut Option<Failure>,
 ) -> Vec<String> {
     let Some((name, text)) = text(tool, arguments) else { return Vec::new() };
-    let is_secret = match secrecy {
-        Secrecy::Secret | Secrecy::Unknown => true,
+    let answer = |name: &str| result.as_ref().map_or(&Value::Null, |result| &result[name]);
+    let arrived = answer("effect") == "confirmed";
+    let is_kept = secrecy.holds(text.as_str().unwrap_or_default(), arrived)
         // GTK 4 calls its password fields plain ones, and hides what they hold all the same.
-        Secrecy::Plain => result.as_ref().is_some_and(|result| is_masked(&result["after"], text)),
-    };
-    if !is_secret {
+        && !is_masked(answer("after"), text);
+    if is_kept {
         return Vec::new();
     }
     let secrets = words(text);
@@ -84,10 +106,18 @@ pub(super) fn withhold(
         }
         if let Some(error) = error {
             error.message = error.message.replace(secret.as_str(), WITHHELD);
+            // Long texts are quoted by their beginning.
+            let beginning: String = secret.chars().take(QUOTED).collect();
+            if error.message.contains(&beginning) {
+                WITHHELD.clone_into(&mut error.message);
+            }
         }
     }
     vec![name.to_owned()]
 }
+
+/// So much of a text is enough to know it again in a message that quotes its beginning.
+const QUOTED: usize = 12;
 
 /// Stands where a secret was.
 const WITHHELD: &str = "(withheld)";
@@ -185,13 +215,41 @@ mod tests {
     fn only_text_that_is_known_to_be_readable_is_kept() {
         let call = || json!({"text": "hunter2", "window_id": 7});
         let without = json!({"window_id": 7});
-        assert_eq!(kept("type_text", call(), Secrecy::Plain, json!({})).0, call());
+        assert_eq!(kept("type_text", call(), Secrecy::Field, json!({})).0, call());
         assert_eq!(kept("type_text", call(), Secrecy::Unknown, json!({})).0, without);
         let (arguments, result) =
             kept("type_text", call(), Secrecy::Secret, json!({"seen": ["it is hunter2 now"]}));
         assert_eq!(arguments, without);
         assert_eq!(result, json!({"seen": ["it is (withheld) now"]}));
-        assert_eq!(kept("type_text", call(), Secrecy::Plain, json!({"after": "●●●●●●●"})).0, without);
+        assert_eq!(kept("type_text", call(), Secrecy::Field, json!({"after": "●●●●●●●"})).0, without);
+    }
+
+    #[test]
+    fn text_that_goes_on_into_another_field_is_kept_only_if_it_came_back_whole() {
+        let text = |text: &str| json!({"text": text});
+        let kept = |text: Value, secrecy, effect: &str| {
+            kept("type_text", text.clone(), secrecy, json!({"effect": effect})).0 == text
+        };
+        for (typed, secrecy, effect, expected) in [
+            ("bob\thunter2", Secrecy::Field, "unverifiable", false),
+            ("bob\nhunter2\n", Secrecy::Field, "unverifiable", false),
+            ("bob\thunter2", Secrecy::Opaque, "unverifiable", false),
+            ("a search\n", Secrecy::Field, "unverifiable", true),
+            ("a\tb", Secrecy::Field, "confirmed", true),
+            ("one\ttwo\nthree\n", Secrecy::Sheet, "unverifiable", true),
+            ("ls\ncd /\n", Secrecy::Opaque, "unverifiable", true),
+        ] {
+            assert_eq!(kept(text(typed), secrecy, effect), expected, "{typed:?} into {secrecy:?}, {effect}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_quotes_the_beginning_is_left_out() {
+        let Value::Object(mut arguments) = json!({"text": "a long secret that is quoted"}) else { panic!() };
+        let message = "\"a long secret that…\" does not occur".to_owned();
+        let mut error = Some(Failure { code: "element_not_found".to_owned(), message });
+        withhold("select_text", &mut arguments, Secrecy::Secret, &mut None, &mut error);
+        assert_eq!(error.unwrap().message, WITHHELD);
     }
 
     #[test]

@@ -174,7 +174,15 @@ impl Turn {
         let mut notes = self.notes();
         match node {
             Some(node) => notes.secrecy.note(node),
-            None => notes.secrecy.note_plain(),
+            None => notes.secrecy.note_opaque(),
+        }
+    }
+
+    /// What it typed went on into another element than the one that it was meant for, at a place of the text that nobody
+    /// knows. `after_it`: the last character led there, so that all others went where they were meant to go.
+    pub(crate) fn went_on(&self, after_it: bool) {
+        if !after_it {
+            self.notes().secrecy = Secrecy::Secret;
         }
     }
 

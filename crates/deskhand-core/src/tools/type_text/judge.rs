@@ -60,6 +60,9 @@ impl Typed {
             return Ok(EffectReport { effect: Effect::Confirmed, ..report }.hint(hint));
         }
         if let Some(place) = moved_to(context, &element).await {
+            if let Some(turn) = context.turn() {
+                turn.went_on(arguments.text.ends_with(['\t', '\n']));
+            }
             let hint = format!("the focus moved on to {place} while typing; the rest went there");
             return Ok(report.hint(hint));
         }
