@@ -327,6 +327,28 @@ def test_a_full_disk_costs_no_call_and_the_log_goes_on_when_there_is_room(desk, 
     assert "the activity log stops" in told and "the activity log goes on" in told, told
 
 
+def test_a_display_server_that_hangs_costs_frames_and_no_line(desk, tmp_path):
+    folder = tmp_path / "log"
+    serving = serve(desk, "--activity-dir", str(folder))
+    with service.client(desk) as client:
+        client.call("press_key", key="shift")
+        wait_lines(folder, 1)
+        service.stop(desk.server_pid)
+        try:
+            assert client.try_call("press_key", key="shift").code == "desktop_not_responding"
+            client.call("get_config")
+            found = wait_lines(folder, 3)
+            by_tool = {line["tool"]: line for line in found[1:]}
+            assert by_tool["press_key"]["frame_missing"] in ("desktop_not_responding", "timeout"), found
+            assert "frame_missing" not in by_tool["get_config"]
+        finally:
+            service.go_on(desk.server_pid)
+        processes.wait_until(lambda: not client.try_call("press_key", key="shift").is_error, 20, "it goes on")
+    command(desk, "stop", check=0)
+    serving.wait(15)
+    assert "frame" in lines(folder)[-1]
+
+
 def test_a_private_desktop_of_an_mcp_process_is_logged_too(tmp_path):
     with Client(arguments=["--private", "800x600", "--activity-dir", str(tmp_path / "log")]) as client:
         client.call("move_cursor", x=10, y=10)
