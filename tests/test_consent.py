@@ -594,6 +594,58 @@ def test_what_needs_no_leave_tells_nothing_of_the_screen(machine, fixture):
         assert not client.call("check_permissions")["ready"]
 
 
+# What a tool must be given beside the window and the element.
+NEEDED = {
+    "wait_for": {"condition": "element_vanishes", "name": "R1"},
+    "drag": {"from": {"x": 5, "y": 5}, "to": {"x": 9, "y": 9}},
+    "scroll": {"direction": "down"},
+    "type_text": {"text": "x"},
+    "type_text_chars": {"text": "x"},
+    "press_key": {"key": "F5"},
+    "hotkey": {"keys": ["ctrl", "x"]},
+    "set_value": {"value": "x"},
+    "select_text": {"text": "R1"},
+    "perform_secondary_action": {"action": "x"},
+    "invoke_menu": {"path": ["File"]},
+    "move_cursor": {"x": 5, "y": 5},
+    "set_window_frame": {"x": 5},
+    "zoom": {"region": {"x": 0, "y": 0, "width": 9, "height": 9}},
+    "launch_app": {"app": "x"},
+    "kill_app": {"app": "x"},
+    "get_app_state": {"app": "x"},
+    "clipboard_write": {"text": "x"},
+    "start_recording": {"output_dir": "/nowhere"},
+    "replay_trajectory": {"dir": "/nowhere"},
+    "set_agent_cursor_enabled": {"enabled": False},
+    "set_config": {"max_elements": 10},
+}
+
+
+@pytest.mark.parametrize("mode", ["in-process", "proxy"])
+def test_what_was_seen_before_a_revoke_is_told_by_no_tool_after_it(machine, fixture, mode):
+    env = machine.env if mode == "in-process" else machine.shared
+    machine.join()
+    machine.allow(screen=True, control=True)
+    with Client(env=env, command=[deskhand(), "mcp", "--profile", "full"]) as client:
+        window = client.window(title="Secret grid")
+        seen = client.tree(window, capture_mode="som")
+        snapshot, index = seen["snapshot_id"], seen.elements[0].index
+        assert "R1C1" in seen.text and seen.images
+        listed = client.request("tools/list", {})["result"]["tools"]
+        machine.allow(screen=False, control=False)
+        refusals = 0
+        for tool in sorted(listed, key=lambda tool: tool["name"] == "end_session"):
+            name, properties = tool["name"], tool["inputSchema"].get("properties", {})
+            old = {"window_id": window["window_id"], "element_index": index, "snapshot_id": snapshot, "since": snapshot}
+            arguments = {key: value for key, value in old.items() if key in properties} | NEEDED.get(name, {})
+            answer = client.try_call(name, **arguments)
+            told = json.dumps(answer.message)
+            assert "Secret" not in told and "R1C1" not in told and not answer.images, (name, told)
+            assert answer.code in (None, "consent_required"), (name, answer.structured)
+            refusals += answer.is_error
+        assert refusals > 35, refusals
+
+
 # The person at the machine
 
 

@@ -347,6 +347,139 @@ async fn tools_that_need_nothing_tell_nothing_of_the_screen() {
     assert_eq!(person.told(), []);
 }
 
+/// What stands on the screen of [`SECRETS`], beside what callers may know.
+const CANARY: &str = "canary";
+
+const SECRETS: &str = r#"
+window 1 "canary title" app=editor pid=100 800x600+100+50 focused
+  push button "canary button" @10,10 80x30 changes=2
+  label "canary label"
+  text "canary field" @10,140 400x200 text="canary text" focused multi-line
+  check box "canary box" @10,400 80x30
+  slider "canary slider" @10,440 80x30 value=0..10=3
+window 2 "canary other" app=canary-app pid=200 100x100+120+70
+  push button "canary cover" @0,0 100x100
+"#;
+
+/// Calls that go by what was seen: more than the examples of the definitions do.
+const BY_WHAT_WAS_SEEN: &[&str] = &[
+    r#"get_window_state {"window_id": 1, "since": "s1"}"#,
+    r#"get_window_state {"window_id": 1, "root": 0, "capture_mode": "som"}"#,
+    r#"get_window_state {"window_id": 1, "query": "nary"}"#,
+    r#"get_app_state {"app": "editor"}"#,
+    r#"get_desktop_state {}"#,
+    r#"zoom {"window_id": 1, "region": {"x": 0, "y": 0, "width": 50, "height": 50}}"#,
+    r#"debug_window_info {"window_id": 1}"#,
+    r#"wait_for {"condition": "element_appears", "window_id": 1, "name": "Never", "timeout_ms": 400}"#,
+    r#"wait_for {"condition": "window_closes", "window_id": 2, "timeout_ms": 400}"#,
+    r#"clipboard_read {}"#,
+    r#"click {"window_id": 1, "element_index": 1}"#,
+    r#"click {"window_id": 1, "element_index": 1, "delivery": "foreground"}"#,
+    r#"click {"window_id": 1, "element_index": 1, "snapshot_id": "s1"}"#,
+    r#"click {"x": 25, "y": 25, "space": "image", "picture_id": "p1"}"#,
+    r#"click {"window_id": 1, "query": {"name": "nary", "exact": false}}"#,
+    r#"click {"window_id": 1, "query": {"role": "push button"}}"#,
+    r#"click {"window_id": 1, "query": {"name": "absent"}}"#,
+    r#"click {"window_id": 1, "element_index": 99}"#,
+    r#"drag {"window_id": 1, "from": {"element_index": 1}, "to": {"element_index": 4}, "duration_ms": 100}"#,
+    r#"scroll {"window_id": 1, "element_index": 3, "direction": "down"}"#,
+    r#"move_cursor {"window_id": 1, "x": 25, "y": 25}"#,
+    r#"type_text {"window_id": 1, "element_index": 3, "text": "abcdefgh", "delivery": "foreground"}"#,
+    r#"type_text {"window_id": 1, "element_index": 3, "text": "abcdefgh"}"#,
+    r#"press_key {"key": "F5", "repeat": 5}"#,
+    r#"set_value {"window_id": 1, "element_index": 5, "value": 7}"#,
+    r#"set_value {"window_id": 1, "element_index": 3, "value": "new"}"#,
+    r#"select_text {"window_id": 1, "element_index": 3, "text": "nary"}"#,
+    r#"perform_secondary_action {"window_id": 1, "element_index": 1, "action": "none such"}"#,
+    r#"invoke_menu {"window_id": 1, "path": ["File", "Save"]}"#,
+    r#"bring_to_front {"window_id": 2}"#,
+    r#"set_window_frame {"window_id": 1, "x": 5, "y": 5}"#,
+    r#"kill_app {"app": "canar"}"#,
+];
+
+/// All that an answer says, for whoever gets it.
+fn said(outcome: Outcome) -> String {
+    match outcome {
+        Ok(answer) => {
+            let images = answer.images.iter().map(|_| CANARY).collect::<String>();
+            format!("{} {} {images}", answer.text, answer.structured)
+        }
+        Err(error) => format!("{} {}", error.message, error.structured()),
+    }
+}
+
+fn on_secrets(person: &Arc<Person>) -> Script {
+    let script = Script::on(SECRETS, Host { consent: Arc::clone(person) as _, ..Host::default() });
+    script.desktop.set_key_time(Duration::from_millis(15));
+    script
+}
+
+async fn look_around(script: &Script) {
+    for call in [r#"get_window_state {"window_id": 1, "capture_mode": "ax"}"#, "list_windows"] {
+        assert!(said(script.call(call).await).contains(CANARY), "{call}");
+    }
+}
+
+fn all_calls() -> Vec<String> {
+    // Recordings write into folders; they have tests of their own.
+    let apart = ["end_session", "start_recording", "replay_trajectory"];
+    let examples = tools::TOOLS.iter().filter(|tool| !apart.contains(&tool.spec.name));
+    let examples = examples.map(|tool| format!("{} {}", tool.spec.name, tool.spec.example));
+    examples.chain(BY_WHAT_WAS_SEEN.iter().map(|call| (*call).to_owned())).collect()
+}
+
+/// A session keeps its snapshots over a revoke, and they are of use again after the next grant; what is in them is
+/// told to nobody meanwhile, by no tool and no error.
+#[tokio::test(start_paused = true)]
+async fn after_a_revoke_no_tool_tells_anything_of_what_was_seen() {
+    let person = Person::allowing(BOTH);
+    let script = on_secrets(&person);
+    look_around(&script).await;
+    for call in all_calls().iter().filter(|call| !call.starts_with("kill_app")) {
+        let _ = script.call(call).await; // so that there is something to tell of each
+    }
+    look_around(&script).await;
+    for grant in [Grant::NOTHING, CONTROL] {
+        person.allows(grant);
+        for call in all_calls() {
+            let said = said(script.call(&call).await);
+            assert!(!said.contains(CANARY), "{call}: {said}");
+        }
+    }
+    person.allows(SCREEN);
+    look_around(&script).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_revoke_overtakes_tells_nothing_of_what_it_saw() {
+    let (mut overtaken, mut in_time) = (0, 0);
+    for call in all_calls() {
+        let tool = call.split(' ').next().unwrap();
+        if consent::need(tool) == Surface::None {
+            continue;
+        }
+        for after in [0, 15, 25, 45, 90, 200] {
+            let person = Person::thinking(BOTH, Duration::from_millis(10));
+            let script = on_secrets(&person);
+            look_around(&script).await;
+            let outcome = tokio::spawn(script.engine.invoke(script.parse(&call)));
+            tokio::time::sleep(Duration::from_millis(after)).await;
+            if outcome.is_finished() {
+                in_time += 1;
+                break;
+            }
+            person.allows(Grant::NOTHING);
+            let outcome = outcome.await.unwrap();
+            let code = outcome.as_ref().err().map(|error| error.code);
+            let said = said(outcome);
+            assert!(!said.contains(CANARY), "{call} after {after} ms: {said}");
+            assert_eq!(code, Some(Code::ConsentRequired), "{call} after {after} ms: {said}");
+            overtaken += 1;
+        }
+    }
+    assert!(overtaken > 150 && in_time > 20, "{overtaken} {in_time}");
+}
+
 /// The consent column of the specification's table. A tool that is not in it needs both.
 const TABLE: &[(&str, Surface)] = &[
     ("list_apps", Surface::Screen),
