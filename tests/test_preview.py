@@ -133,7 +133,8 @@ def test_it_takes_part_in_nothing(stage, forms, agent):
     processes.wait_until(lambda: window(stage), 5, "it opens")
     x, y, width, height = place(stage)
     assert (x + width, y + height) == (SCREEN[0] - 40, SCREEN[1] - 40), "in the corner"
-    assert difference(on_screen(stage).crop((x, y, x + width, y + height)), bare.crop((x, y, x + width, y + height))) > 10
+    part = (x, y, x + width, y + height)
+    processes.wait_until(lambda: difference(on_screen(stage).crop(part), bare.crop(part)) > 10, 5, "people see it")
     apart = lambda: ImageChops.difference(picture(agent.call("screenshot")), bare).getbbox()  # noqa: E731
     processes.wait_until(lambda: apart() is None, 5, lambda: f"an agent's picture is that without it; {apart()} is not")
     assert agent.windows() == windows

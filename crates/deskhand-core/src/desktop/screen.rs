@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio_util::sync::DropGuard;
 
 use super::{PortError, Stop, WindowId};
 use crate::error::Error;
@@ -112,4 +113,19 @@ pub trait Screen: Send + Sync {
     /// `CaptureBusy`, `CaptureFailed` (a minimised window, with the reason), `WindowGone`, and those of
     /// [`Screen::displays`].
     async fn capture(&self, request: CaptureRequest, stop: &Stop) -> Result<Capture, PortError>;
+
+    /// The same for whoever waits to do something until it is done: `hold` is dropped once nothing that happens on the
+    /// desktop changes the picture any more, or it has failed; that may be well before the answer.
+    ///
+    /// # Errors
+    /// As [`Screen::capture`].
+    async fn capture_holding(
+        &self,
+        request: CaptureRequest,
+        hold: DropGuard,
+        stop: &Stop,
+    ) -> Result<Capture, PortError> {
+        let _hold = hold;
+        self.capture(request, stop).await
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
 
 use super::invoke::Tracked;
 use super::{Engine, Shared};
@@ -81,6 +82,21 @@ pub(crate) async fn see(
 ) -> Result<Capture> {
     leave.require_sight().await?;
     Ok(desktop.screen.capture(request, stop).await?)
+}
+
+/// The same for whoever waits to do something until the picture is done: `hold` is dropped then.
+///
+/// # Errors
+/// As [`see`].
+pub(crate) async fn see_holding(
+    desktop: &Desktop,
+    leave: &Leave,
+    request: CaptureRequest,
+    hold: DropGuard,
+    stop: &Stop,
+) -> Result<Capture> {
+    leave.require_sight().await?;
+    Ok(desktop.screen.capture_holding(request, hold, stop).await?)
 }
 
 impl Context {
@@ -246,8 +262,10 @@ impl Context {
         self.leave.require_step(kind).await?;
         self.begun.store(true, Ordering::Relaxed);
         let _acting = (kind == StepKind::Act).then(|| self.acting.begin());
-        if let (StepKind::Act, Some(turn)) = (kind, &self.turn) {
-            turn.begin(&self.shared.desktop, &self.leave);
+        match (kind, &self.turn) {
+            (StepKind::Read, _) => {}
+            (StepKind::Act, Some(turn)) => turn.begin(&self.shared, &self.leave),
+            (StepKind::Act, None) => self.shared.afterlooks.hurry(),
         }
         let (result, overlapped) = permit.run(step).await;
         self.overlapped.fetch_or(overlapped, Ordering::Relaxed);

@@ -102,15 +102,15 @@ impl Admitted {
         if turn.is_none() && noted.is_none() {
             return self.handle(abandoned).await;
         }
-        let (desktop, leave) = (self.shared.desktop.clone(), Arc::clone(&self.leave));
+        let (shared, leave) = (Arc::clone(&self.shared), Arc::clone(&self.leave));
         let session = Arc::clone(&self.session);
         let outcome = self.handle(abandoned).await;
         if let Some(noted) = noted {
             let subject = turn.as_ref().map_or(Subject::Display, |turn| turn.found_subject());
-            noted.conclude(&outcome, &desktop, &leave, subject);
+            noted.conclude(&outcome, &shared.desktop, &leave, subject);
         }
         if let Some(turn) = turn {
-            turn.conclude(&outcome, &desktop, leave, session);
+            turn.conclude(&outcome, &shared, leave, session);
         }
         outcome
     }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use context::Context;
-pub(crate) use context::see;
+pub(crate) use context::{see, see_holding};
 pub use input::UNSTOPPABLE_INPUT;
 pub use invoke::{GRACE, UNSTOPPABLE};
 pub use leased::Leased;
@@ -41,7 +41,7 @@ use crate::limits::Limits;
 use crate::preview::{Preview, Viewer};
 use crate::queue::{DesktopQueue, StepKind};
 use crate::recording::trajectory::Reason;
-use crate::recording::{Recordings, Turn};
+use crate::recording::{Afterlooks, Recordings, Turn};
 use crate::session::{IDLE_END, Lease, Session, SessionInfo, Sessions};
 use crate::settings::{GlobalSettings, Settings};
 use crate::tools::{self, Surface};
@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     /// The operator's.
     pub(crate) recordings: Recordings,
+    /// Pictures from after calls, of all recordings.
+    pub(crate) afterlooks: Afterlooks,
     /// Cancelled when the engine has failed.
     pub(crate) failed: CancellationToken,
     /// Cancelled when the desktop is gone.
@@ -116,6 +118,7 @@ impl Engine {
             activity: Arc::default(),
             gate: Arc::new(gate),
             recordings: Recordings::default(),
+            afterlooks: Afterlooks::default(),
             failed: CancellationToken::new(),
             desktop_lost: CancellationToken::new(),
         });

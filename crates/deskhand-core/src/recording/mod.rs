@@ -4,6 +4,7 @@
 //! call that acts is a turn of all that apply: its pictures are taken beside it, and a thread of the recording's
 //! own encodes and writes them, so that neither an encoder nor a disk is ever waited for by a call.
 
+mod afterlook;
 mod folder;
 pub mod render;
 pub(crate) mod replay;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+pub(crate) use self::afterlook::Afterlooks;
 use self::folder::Folder;
 use self::trajectory::{FORMAT, Part, Reason, Trajectory, VERSION};
 pub(crate) use self::turn::Turn;
@@ -375,6 +377,9 @@ async fn live(shared: Weak<Shared>, owner: Owner, recording: Arc<Recording>, wat
         }
     }
     recording.turns.close();
+    if let Some(shared) = shared.upgrade() {
+        shared.afterlooks.hurry();
+    }
     if tokio::time::timeout(TURNS_END, recording.turns.wait()).await.is_err() {
         tracing::debug!("a recording ends while calls go on: they are no turns of it");
     }

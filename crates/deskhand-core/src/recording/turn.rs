@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Recording;
@@ -17,8 +17,8 @@ use crate::backlog::Weight;
 use crate::call::Outcome;
 use crate::consent::Leave;
 use crate::desktop::{Capture, CaptureTarget, Desktop, Node, Stop, TreeRequest, Window};
-use crate::engine::see;
-use crate::error::Code;
+use crate::engine::{Shared, see, see_holding};
+use crate::error::{Code, Result};
 use crate::geometry::Point;
 use crate::preview::Viewer;
 use crate::session::Session;
@@ -55,6 +55,8 @@ pub(crate) struct Turn {
     begun_to_look: AtomicBool,
     /// Cancelled when the picture from before has been taken, or given up.
     looked: CancellationToken,
+    /// Cancelled when that picture is in the notes, or why there is none.
+    kept: CancellationToken,
     notes: Mutex<Notes>,
 }
 
@@ -136,6 +138,7 @@ impl Turn {
             viewer,
             begun_to_look: AtomicBool::new(false),
             looked: CancellationToken::new(),
+            kept: CancellationToken::new(),
             notes: Mutex::new(notes),
         }
     }
@@ -193,31 +196,44 @@ impl Turn {
     }
 
     /// It is about to act: its picture from before is taken, unless there is one. Within its turn on the desktop.
-    pub(crate) fn begin(self: &Arc<Self>, desktop: &Desktop, leave: &Arc<Leave>) {
+    pub(crate) fn begin(self: &Arc<Self>, shared: &Arc<Shared>, leave: &Arc<Leave>) {
         if let Some(viewer) = &self.viewer {
             let (subject, points) = self.scene();
             viewer.begin(subject, points);
         }
         if self.recordings.is_empty() || self.begun_to_look.swap(true, Ordering::Relaxed) {
-            return;
+            return shared.afterlooks.hurry();
         }
-        let (turn, desktop, leave) = (Arc::clone(self), desktop.clone(), Arc::clone(leave));
-        let looked = self.looked.clone().drop_guard();
+        let (turn, shared, leave) = (Arc::clone(self), Arc::clone(shared), Arc::clone(leave));
+        let hold = self.looked.clone().drop_guard();
+        let kept = self.kept.clone().drop_guard();
         tokio::spawn(async move {
-            let stop = Stop::new();
-            let _stops = stop.clone().drop_guard();
-            let look = async {
-                let target = turn.subject().target(&desktop).await?;
-                turn.notes().target = Some(target);
-                see(&desktop, &leave, target.into(), &stop).await
-            };
-            turn.notes().before = match tokio::time::timeout(BEFORE_WAIT, look).await {
-                Ok(Ok(capture)) => Ok(capture),
-                Ok(Err(error)) => Err(error.message),
-                Err(_) => Err("it could not be taken in time".to_owned()),
-            };
-            drop(looked);
+            let before =
+                match tokio::time::timeout(BEFORE_WAIT, turn.look_before(&shared, &leave, hold)).await {
+                    Ok(Ok(capture)) => Ok(capture),
+                    Ok(Err(error)) => Err(error.message),
+                    Err(_) => Err("it could not be taken in time".to_owned()),
+                };
+            turn.notes().before = before;
+            drop(kept);
         });
+    }
+
+    /// Takes the picture from before it. `hold` is dropped when something may be done.
+    async fn look_before(&self, shared: &Shared, leave: &Leave, hold: DropGuard) -> Result<Capture> {
+        let stop = Stop::new();
+        let _stops = stop.clone().drop_guard();
+        let target = self.subject().target(&shared.desktop).await?;
+        self.notes().target = Some(target);
+        let sharers = shared.afterlooks.make_way(target).await;
+        let capture = see_holding(&shared.desktop, leave, target.into(), hold, &stop).await?;
+        sharers.give(&capture);
+        Ok(capture)
+    }
+
+    /// Whether it is written down where it acts.
+    pub(crate) fn is_recorded(&self) -> bool {
+        !self.recordings.is_empty()
     }
 
     /// Waits until its picture from before has been taken, or given up. Nothing may be done earlier.
@@ -249,7 +265,7 @@ impl Turn {
     pub(crate) fn conclude(
         self: Arc<Self>,
         outcome: &Outcome,
-        desktop: &Desktop,
+        shared: &Arc<Shared>,
         leave: Arc<Leave>,
         session: Arc<Session>,
     ) {
@@ -271,15 +287,25 @@ impl Turn {
                 (error.details.clone(), Some(failure))
             }
         };
-        let desktop = desktop.clone();
+        // Known before the caller hears of the end and goes on.
+        let mut afterlook = shared.afterlooks.add(self.notes().target);
+        let desktop = shared.desktop.clone();
         tokio::spawn(async move {
-            self.looked().await;
+            if self.begun_to_look.load(Ordering::Relaxed) {
+                self.kept.cancelled().await;
+            }
             let target = self.notes().target;
+            let shared_picture = afterlook.wait().await;
             let stop = Stop::new();
             let _stops = stop.clone().drop_guard();
             let look = self.look_after(&desktop, &leave, target, &stop);
-            let after = tokio::time::timeout(AFTER_WAIT, look).await;
-            let after = after.unwrap_or_else(|_| Err("it could not be taken in time".to_owned()));
+            let after = match shared_picture {
+                Some(picture) => Ok(picture),
+                None => tokio::time::timeout(AFTER_WAIT, look)
+                    .await
+                    .unwrap_or_else(|_| Err("it could not be taken in time".to_owned())),
+            };
+            drop(afterlook);
             let tree = self.tree(&desktop, &leave, &session, &stop).await;
             let finished = Arc::new(self.finish(duration, result, error, after, tree));
             for (recording, _under_way) in &self.recordings {

@@ -33,6 +33,7 @@ use deskhand_core::desktop::{
 use deskhand_core::geometry::Point;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::DropGuard;
 
 pub use clipboard::X11Clipboard;
 use connection::{Link, Trouble};
@@ -348,7 +349,17 @@ impl Screen for X11 {
     }
 
     async fn capture(&self, request: CaptureRequest, stop: &Stop) -> Result<Capture, PortError> {
-        let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(request);
+        let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(request, None);
+        self.camera.run(stop, true, work).await.map_err(|error| self.seen.judge(error))
+    }
+
+    async fn capture_holding(
+        &self,
+        request: CaptureRequest,
+        hold: DropGuard,
+        stop: &Stop,
+    ) -> Result<Capture, PortError> {
+        let work = move |camera: &mut Camera, _: &_, _: &_| camera.capture(request, Some(hold));
         self.camera.run(stop, true, work).await.map_err(|error| self.seen.judge(error))
     }
 }

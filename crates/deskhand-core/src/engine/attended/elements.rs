@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use tokio::sync::broadcast;
 
 use super::Audience;
@@ -72,7 +73,8 @@ impl AttendedElements {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows that `element` is acted on, if its place is known; else that is asked for once the action has succeeded, and
+    /// Says that `element` is acted on, if its place is known. Of a call that is recorded it is asked for before the action,
+    /// and waited for only as long as the action takes; for people it is asked for once the action has succeeded, and
     /// nobody waits for it.
     async fn acting(
         &self,
@@ -82,32 +84,57 @@ impl AttendedElements {
     ) -> Result<bool, PortError> {
         self.audience.seated().await;
         let frame = self.known().frame(element);
+        let window = self.known().window.clone();
         if let Some(frame) = frame {
             self.audience.show(act(frame.center()));
+            self.audience.note(frame.center());
+        }
+        let Some(window) = window.filter(|_| frame.is_none()) else { return action.await };
+        let place = place(Arc::clone(&self.port), Arc::clone(&self.leave), window, element.clone());
+        if self.audience.is_recorded() {
+            tokio::pin!(place, action);
+            // The question is on its way before the action is; applications answer in that order.
+            let (done, at) = tokio::select! {
+                biased;
+                at = &mut place => ((&mut action).await, at),
+                done = &mut action => (done, place.now_or_never().flatten()),
+            };
+            if let (Ok(true), Some(at)) = (&done, at) {
+                self.audience.show(act(at));
+                self.audience.note(at);
+            }
+            return done;
         }
         let done = action.await;
-        let window = self.known().window.clone().filter(|_| self.audience.is_shown());
-        if let (None, Ok(true), Some(window)) = (frame, &done, window) {
-            let (port, audience, leave) =
-                (Arc::clone(&self.port), self.audience.clone(), Arc::clone(&self.leave));
-            let element = [element.clone()];
+        if matches!(done, Ok(true)) && self.audience.is_shown() {
+            let audience = self.audience.clone();
             tokio::spawn(async move {
-                if !leave.grant().await.sees() {
-                    return;
-                }
-                let request = DetailsRequest { text_limit: 0, frames: true, actions: false };
-                let stop = Stop::new();
-                let asked = port.details(&window, &element, request, &stop);
-                if let Ok(Ok(details)) = tokio::time::timeout(AFTERWARDS, asked).await
-                    && let Some(frame) =
-                        details.iter().flatten().find_map(|details| visible(&window, details))
-                {
-                    audience.show(act(frame.center()));
+                if let Some(at) = place.await {
+                    audience.show(act(at));
                 }
             });
         }
         done
     }
+}
+
+/// Asks for the middle of an element, if the screen may be seen.
+async fn place(
+    port: Arc<dyn Accessibility>,
+    leave: Arc<Leave>,
+    window: Window,
+    element: ElementId,
+) -> Option<Point> {
+    if !leave.grant().await.sees() {
+        return None;
+    }
+    let request = DetailsRequest { text_limit: 0, frames: true, actions: false };
+    let (element, stop) = ([element], Stop::new());
+    let _stops = stop.clone().drop_guard();
+    let asked = port.details(&window, &element, request, &stop);
+    let details = tokio::time::timeout(AFTERWARDS, asked).await.ok()?.ok()?;
+    let frame = details.iter().flatten().find_map(|details| visible(&window, details))?;
+    Some(frame.center())
 }
 
 #[async_trait]
@@ -124,6 +151,7 @@ impl Accessibility for AttendedElements {
         request: DetailsRequest,
         stop: &Stop,
     ) -> Result<Vec<Option<Details>>, PortError> {
+        self.known().window = Some(window.clone());
         let details = self.port.details(window, elements, request, stop).await?;
         if request.frames && elements.len() <= MAX_FRAMES {
             self.known().learn(window, elements, &details);

@@ -66,6 +66,18 @@ impl Audience {
         }
     }
 
+    /// An element that lies there is acted on through accessibility.
+    fn note(&self, at: Point) {
+        if let Some(turn) = &self.0.0 {
+            turn.at_point(at);
+        }
+    }
+
+    /// Whether it is written down where the call acts.
+    fn is_recorded(&self) -> bool {
+        self.0.0.as_ref().is_some_and(|turn| turn.is_recorded())
+    }
+
     /// Whether people see it.
     fn is_shown(&self) -> bool {
         self.0.1.is_some()

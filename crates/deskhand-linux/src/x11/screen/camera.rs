@@ -1,9 +1,10 @@
 //! Takes pictures, on a connection and a thread of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use deskhand_core::desktop::{Capture, CaptureRequest, CaptureTarget, Pixels, PortError, WindowId};
 use deskhand_core::geometry::Rect;
+use tokio_util::sync::DropGuard;
 use x11rb::connection::{Connection, RequestConnection as _};
 use x11rb::protocol::Event;
 use x11rb::protocol::composite::{self, ConnectionExt as _};
@@ -33,6 +34,18 @@ pub(in crate::x11) struct Camera {
     /// Windows (children of the root) that this connection has redirected. The server keeps them so until the
     /// connection ends.
     redirected: HashMap<XWindow, Painted>,
+    /// Windows (children of the root) of which something has been seen: one that shows nothing has just been mapped.
+    drawn: HashSet<XWindow>,
+    /// Held until the picture is what it will be, by whoever waits for that.
+    hold: Hold,
+}
+
+/// Something to let go of.
+#[derive(Default)]
+struct Hold {
+    guard: Option<DropGuard>,
+    /// The next pixels are the whole picture.
+    is_last: bool,
 }
 
 impl Camera {
@@ -40,7 +53,15 @@ impl Camera {
     pub(in crate::x11) fn open(environment: &SessionEnvironment, own: Own) -> Result<Self, PortError> {
         let link = Link::open(environment)?;
         let composite = extensions(&link).map_err(PortError::from)?;
-        Ok(Self { link, own, segment: Segment::default(), composite, redirected: HashMap::new() })
+        Ok(Self {
+            link,
+            own,
+            segment: Segment::default(),
+            composite,
+            redirected: HashMap::new(),
+            drawn: HashSet::new(),
+            hold: Hold::default(),
+        })
     }
 
     /// Whether windows can be captured without what covers them.
@@ -58,11 +79,22 @@ impl Camera {
         self.segment.is_shared(&self.link)
     }
 
-    /// Takes a picture.
+    /// Takes a picture. `guard` is dropped once the picture is what it will be; what remains is work of ours.
     ///
     /// # Errors
     /// `WindowGone`, `CaptureFailed`.
-    pub(in crate::x11) fn capture(&mut self, request: CaptureRequest) -> Result<Capture, Trouble> {
+    pub(in crate::x11) fn capture(
+        &mut self,
+        request: CaptureRequest,
+        guard: Option<DropGuard>,
+    ) -> Result<Capture, Trouble> {
+        self.hold = Hold { guard, is_last: false };
+        let captured = self.take(request);
+        self.hold = Hold::default();
+        captured
+    }
+
+    fn take(&mut self, request: CaptureRequest) -> Result<Capture, Trouble> {
         self.take_events()?;
         match request.target {
             CaptureTarget::Region(region) => {
@@ -129,14 +161,17 @@ impl Camera {
         }
         let mut stale = false;
         let mut layers = Vec::new();
+        self.hold.is_last = listing.popups(id).next().is_none() && self.drawn.contains(&listed.top);
         for part in std::iter::once(listed).chain(listing.popups(id)) {
             match self.redirect(&listing, part)? {
                 Some(painted) => stale |= !painted,
                 None => return Ok(None),
             }
             let mut layer = self.layer(part)?;
-            if part.window.id == id && layer.as_ref().is_some_and(|layer| layer.is_black(part.window.client))
-            {
+            let is_black = layer.as_ref().is_some_and(|layer| layer.is_black(part.window.client));
+            if part.window.id == id && !is_black {
+                self.drawn.insert(part.top);
+            } else if part.window.id == id {
                 // It may be what the application draws; but a window that was just mapped begins like this.
                 reveal::await_drawing(&self.link, part.top)?;
                 layer = self.layer(part)?;
@@ -209,6 +244,7 @@ impl Camera {
         if unless_refused(named)?.is_none() {
             // The server has given this number to another window since.
             self.redirected.remove(&top);
+            self.drawn.remove(&top);
             return Ok(None);
         }
         let pixels = self.pixels(pixmap, frame, area, client);
@@ -239,7 +275,8 @@ impl Camera {
             width: u16::try_from(frame.width).unwrap_or(u16::MAX),
             height: u16::try_from(frame.height).unwrap_or(u16::MAX),
         };
-        let Some(raw) = self.segment.read(&self.link, drawable, part)? else { return Ok(None) };
+        let hold = self.hold.guard.take_if(|_| self.hold.is_last);
+        let Some(raw) = self.segment.read(&self.link, drawable, part, hold)? else { return Ok(None) };
         let alpha = match raw.depth {
             24 => Alpha::None,
             32 => Alpha::Premultiplied(Rect::new(

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::{fcntl_dupfd_cloexec, pread};
+use tokio_util::sync::DropGuard;
 use x11rb::connection::{Connection, RequestConnection as _};
 use x11rb::protocol::shm::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ConnectionExt as _, Drawable, ImageFormat};
@@ -50,12 +51,14 @@ struct Shared {
 }
 
 impl Segment {
-    /// Reads pixels. `None` if the server refused: the drawable has gone or has another size by now.
+    /// Reads pixels. `None` if the server refused: the drawable has gone or has another size by now. `hold` is dropped
+    /// once nothing changes these pixels any more, if there are any.
     pub(super) fn read(
         &mut self,
         link: &Link,
         drawable: Drawable,
         part: Part,
+        hold: Option<DropGuard>,
     ) -> Result<Option<RawPixels>, Trouble> {
         if !self.refused && !self.make_room(link, part.bytes())? {
             self.refused = true;
@@ -64,7 +67,8 @@ impl Segment {
             );
         }
         match &self.shared {
-            Some(shared) if !self.refused => read_shared(link, shared, drawable, part),
+            Some(shared) if !self.refused => read_shared(link, shared, drawable, part, hold),
+            // All of them come with the answer.
             _ => read_image(link, drawable, part),
         }
     }
@@ -102,11 +106,13 @@ fn read_shared(
     shared: &Shared,
     drawable: Drawable,
     part: Part,
+    hold: Option<DropGuard>,
 ) -> Result<Option<RawPixels>, Trouble> {
     let format = u8::from(ImageFormat::Z_PIXMAP);
     let Part { x, y, width, height } = part;
     let cookie = link.x.shm_get_image(drawable, x, y, width, height, ALL_PLANES, format, shared.id, 0)?;
     let Some(reply) = unless_refused(cookie.reply())? else { return Ok(None) };
+    drop(hold);
     // Read through the file and not through a mapping: one copy as well, and no page of it stays in our memory.
     let mut bytes = Vec::with_capacity(part.bytes());
     while bytes.len() < part.bytes() {
