@@ -136,7 +136,7 @@ pub enum Lost {
     #[error("{0} has that socket; give another one with --socket")]
     SocketInUse(Box<Holder>),
     /// Somebody owns it who shares it with nobody, or the candidate wanted it for itself.
-    #[error("the desktop is in use by {0}; end it with `kill {pid}` first", pid = .0.pid)]
+    #[error("the desktop is in use by {0}; end it with {way} first", way = way_to_end(.0))]
     InUse(Box<Holder>),
     /// Somebody has taken a lock and not (yet) said who it is: a starter that is about to say so or to let go.
     #[error("somebody holds the lock {} and has not said who it is", .0.display())]
@@ -149,6 +149,13 @@ pub enum Lost {
         /// Why.
         error: io::Error,
     },
+}
+
+fn way_to_end(holder: &Holder) -> String {
+    match holder.socket() {
+        Some(socket) => format!("`deskhand stop --socket {}`", socket.display()),
+        None => format!("`kill {}`", holder.pid),
+    }
 }
 
 impl Lost {
