@@ -124,12 +124,12 @@ def test_it_takes_part_in_nothing(stage, forms, agent):
     agent.call("bring_to_front", window_id=agent.window(title="Cover")["window_id"])
     agent.call("wait_for", condition="idle", window_id=agent.window(title="Cover")["window_id"])
     # Its focus ring is there from now on.
-    click(agent, "Cover", "R1C1")
+    click(agent, "Cover", "R0C0")
     agent.call("wait_for", condition="idle", window_id=agent.window(title="Cover")["window_id"])
     windows = agent.windows()
     bare = picture(agent.call("screenshot"))
     agent.call("set_config", preview=True)
-    click(agent, "Cover", "R1C1")
+    click(agent, "Cover", "R0C0")
     processes.wait_until(lambda: window(stage), 5, "it opens")
     x, y, width, height = place(stage)
     assert (x + width, y + height) == (SCREEN[0] - 40, SCREEN[1] - 40), "in the corner"

@@ -186,7 +186,8 @@ def test_a_turn_s_pictures_and_its_place(desk, tmp_path):
         for _ in range(5):
             answer = client.call("click", window_id=window["window_id"], element_index=box.index)
             assert answer["route"] == "ax_action" and answer["effect"] == "confirmed"
-        client.call("wait_for", condition="idle", window_id=window["window_id"])
+        written = lambda: client.call("get_recording_state")["recordings"][-1]["turns"]  # noqa: E731
+        processes.wait_until(lambda: written() == 5, 10, "all turns are written")
         client.call("stop_recording")
         made = turns(folder)
         assert len(made) == 5
@@ -199,7 +200,9 @@ def test_a_turn_s_pictures_and_its_place(desk, tmp_path):
         last = Image.open(names[-1] / "after.png").convert("RGB")
         now = client.call("get_window_state", window_id=window["window_id"], capture_mode="vision")
         now = Image.open(io.BytesIO(now.images[0])).convert("RGB")
-        assert ImageChops.difference(last, now).getbbox() is None, "the application had drawn what the last call did"
+        # A box without its mark is white; the end of the toolkit's transition is a shade of its colour.
+        furthest = max(most for _, most in ImageChops.difference(last, now).getextrema())
+        assert furthest < 80, f"the application had drawn what the last call did: {furthest}"
 
 
 # Secrets
@@ -498,8 +501,10 @@ def test_points_are_done_again_only_in_a_window_of_that_size(desktop, tmp_path):
     with Client(desktop) as client:
         calculator = client.call("launch_app", app="galculator")["windows"][0]
         window = {"window_id": calculator["window_id"]}
+        # The window manager may place it a moment after it has appeared.
+        client.call("wait_for", condition="idle", **window)
+        [frame] = [each["frame"] for each in client.windows() if each["window_id"] == window["window_id"]]
         client.call("start_recording", output_dir=str(folder))
-        frame = calculator["frame"]
         client.call("click", **window, x=frame["width"] // 2, y=frame["height"] - 40)
         client.call("stop_recording")
         [turn] = turns(folder)

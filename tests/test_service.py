@@ -448,7 +448,8 @@ def test_a_burst_after_a_loss_begins_one_session(desk):
             lines += line
         one.send_bytes(lines)
         answers = [one.finish(number) for number in numbers]
-        assert answers[0].code == "service_restarted"
+        # They run side by side, so whichever of them comes first is told.
+        assert any(answer.is_error for answer in answers)
         assert all(not answer.is_error or answer.code == "service_restarted" for answer in answers)
         assert len(status(desk)["sessions"]) == 1
         assert status(desk)["connections"] == 2, "the client's and that of the question"

@@ -111,14 +111,21 @@ impl Cursors {
     }
 }
 
-/// One line of at most [`MAX_LABEL`] characters.
+/// One line of at most [`MAX_LABEL`] characters, without those that change how others are shown.
 fn shortened(label: &str) -> String {
+    let is_shown = |c: &char| c.is_whitespace() || !(c.is_control() || is_direction(*c));
+    let label: String = label.chars().filter(is_shown).collect();
     let line = label.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= MAX_LABEL {
         return line;
     }
     let kept: String = line.chars().take(MAX_LABEL - 1).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// Marks and overrides of the direction of writing.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -143,6 +150,7 @@ mod tests {
     fn a_long_label_is_shortened_and_stays_on_one_line() {
         assert_eq!(shortened("an agent"), "an agent");
         assert_eq!(shortened("two\nlines"), "two lines");
+        assert_eq!(shortened("\u{1b}[1mbold\u{202e}er"), "[1mbolder");
         let long = shortened("the agent that looks after the accounts of the whole company");
         assert_eq!(long, "the agent that looks af…");
         assert_eq!(long.chars().count(), MAX_LABEL);

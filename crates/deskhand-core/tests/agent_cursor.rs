@@ -153,3 +153,24 @@ async fn a_call_without_a_session_has_no_look_of_its_own() {
         assert_eq!(refused.code.name(), "invalid_argument", "{wrong}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_alone_are_seen_at_the_head_of_the_window_that_gets_them() {
+    let script = session(&Script::new(EDITOR), "test").await;
+    script.call(r#"press_key {"window_id": 1, "key": "a"}"#).await.unwrap();
+    tokio::task::yield_now().await;
+    assert_eq!(script.desktop.take_seen(), ["agent 1 #0b6bd3 points at 500,66"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_turns_all_cursors_off_but_those_that_were_asked_for() {
+    let script = Script::new(EDITOR);
+    let (first, second) = (session(&script, "first").await, session(&script, "second").await);
+    second.call(r#"set_config {"agent_cursor": true}"#).await.unwrap();
+    let click = r#"click {"x": 300, "y": 200, "window_id": 1}"#;
+    first.call(click).await.unwrap();
+    second.call(click).await.unwrap();
+    script.desktop.take_seen();
+    script.anonymous().call(r#"set_config {"agent_cursor": false}"#).await.unwrap();
+    assert_eq!(script.desktop.take_seen(), ["first goes"]);
+}

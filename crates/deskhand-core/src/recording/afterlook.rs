@@ -9,8 +9,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::desktop::{Capture, CaptureTarget};
 
-/// An application has drawn by then, and a menu has opened. Nobody waits for it.
-const SETTLE: Duration = Duration::from_millis(150);
+/// By then an application has drawn, a menu has opened, and toolkits' transitions, which take up to a quarter of a second,
+/// are over. Nobody waits for it.
+const SETTLE: Duration = Duration::from_millis(300);
 
 /// The pictures that are still to be taken, of all recordings.
 #[derive(Debug, Default)]

@@ -171,6 +171,13 @@ pub(super) fn change(context: &Context, set: &Overrides, unset: &[String]) -> Re
             preview.set(set.preview);
         }
     }
+    let defaults = &context.host().defaults;
+    let (global, process) = (context.global_settings().overrides(), preview.overrides());
+    for session in context.sessions().all() {
+        if !Settings::effective(&[defaults, &global, &session.overrides(), &process]).agent_cursor {
+            context.cursors().hide(&session);
+        }
+    }
     let effective = effective(context);
     if !effective.agent_cursor {
         context.cursors().hide(context.session());

@@ -15,10 +15,13 @@ use self::elements::AttendedElements;
 use crate::consent::Leave;
 use crate::desktop::{
     Act, AgentCursor, Chord, Click, Delivered, Desktop, Drag, Keyboard, Overlay, Pointer, PortError, Stop,
-    Tally, Wheel,
+    Tally, Wheel, Window, Windows,
 };
 use crate::geometry::Point;
 use crate::recording::Turn;
+
+/// How far below its upper edge a window's title is about, in pixels.
+const HEAD: u32 = 16;
 
 /// The ports of `desktop` for a call. With `cursor` people see where it acts; with `turn` its pictures are taken.
 pub(super) fn attended(
@@ -31,7 +34,10 @@ pub(super) fn attended(
     if cursor.is_none() && turn.is_none() {
         return desktop;
     }
-    let cursor = cursor.map(|cursor| Shown { overlay: Arc::clone(&desktop.overlay), cursor });
+    let cursor = cursor.map(|cursor| {
+        let (overlay, windows) = (Arc::clone(&desktop.overlay), Arc::clone(&desktop.windows));
+        Shown { overlay, cursor, windows, leave: Arc::clone(leave) }
+    });
     let audience = Audience(Arc::new((turn, cursor)));
     desktop.pointer = Arc::new(Attended { port: desktop.pointer, audience: audience.clone() });
     desktop.keyboard = Arc::new(Attended { port: desktop.keyboard, audience: audience.clone() });
@@ -49,6 +55,8 @@ struct Audience(Arc<(Option<Arc<Turn>>, Option<Shown>)>);
 struct Shown {
     overlay: Arc<dyn Overlay>,
     cursor: AgentCursor,
+    windows: Arc<dyn Windows>,
+    leave: Arc<Leave>,
 }
 
 impl Audience {
@@ -61,9 +69,30 @@ impl Audience {
 
     /// Shows what the agent does.
     fn show(&self, act: Act) {
-        if let Some(Shown { overlay, cursor }) = &self.0.1 {
+        if let Some(Shown { overlay, cursor, .. }) = &self.0.1 {
             overlay.show(cursor, act);
         }
+    }
+
+    /// Shows that it uses the keyboard: where its cursor is, else at the head of the window that has the focus. Returns at
+    /// once.
+    fn show_keys(&self) {
+        let Some(Shown { overlay, cursor, .. }) = &self.0.1 else { return };
+        if overlay.is_shown(&cursor.id) {
+            return overlay.show(cursor, Act::Keys);
+        }
+        let audience = self.clone();
+        tokio::spawn(async move {
+            let Some(Shown { overlay, cursor, windows, leave }) = &audience.0.1 else { return };
+            if !leave.grant().await.sees() {
+                return;
+            }
+            let windows = windows.list().await.unwrap_or_default();
+            if let Some(Window { frame, .. }) = windows.iter().find(|window| window.focused) {
+                let head = i32::try_from(frame.height.min(2 * HEAD) / 2).unwrap_or(0);
+                overlay.show(cursor, Act::Point(Point::new(frame.center().x, frame.y.saturating_add(head))));
+            }
+        });
     }
 
     /// An element that lies there is acted on through accessibility.
@@ -137,9 +166,9 @@ impl Keyboard for Attended<dyn Keyboard> {
         stop: &Stop,
     ) -> Result<Delivered, PortError> {
         let port = self.acting().await;
-        self.audience.show(Act::Keys);
+        self.audience.show_keys();
         let done = port.type_text(text, delay, typed, stop).await;
-        self.audience.show(Act::Keys);
+        self.audience.show_keys();
         done
     }
 
@@ -155,7 +184,7 @@ impl Keyboard for Attended<dyn Keyboard> {
         stop: &Stop,
     ) -> Result<Delivered, PortError> {
         let port = self.acting().await;
-        self.audience.show(Act::Keys);
+        self.audience.show_keys();
         port.press(chord, repeat, hold, stop).await
     }
 }
