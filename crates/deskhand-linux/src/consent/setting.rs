@@ -104,7 +104,7 @@ impl Records {
     /// What the person is to be asked about.
     ///
     /// # Errors
-    /// As [`Records::after`].
+    /// If the change would not count.
     pub fn question(&self, change: Change) -> Result<Question, NotChanged> {
         let before = self.read().allowed.unwrap_or_default();
         Ok(Question { change, before, after: self.after(change)? })
