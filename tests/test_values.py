@@ -73,8 +73,8 @@ def test_values_press_no_keys_and_states_are_not_typed(client, desktop, browser,
             query = {"name": name, "exact": True}
             return client.try_call("set_value", window_id=window["window_id"], query=query, value=value)
 
-        for name in ("First", "Area"):
-            for value in ("Bob\tJones", "a\nb"):
+        for name, values in (("First", ("Bob\tJones", "a\nb")), ("Area", ("Bob\tJones",))):
+            for value in values:
                 refused = set_value(name, value)
                 assert refused.code == "invalid_argument" and "nothing was typed" in refused.error_message, refused.structured
         client.element(window, name="Second", contains='text="keep"')
@@ -91,6 +91,76 @@ def test_values_press_no_keys_and_states_are_not_typed(client, desktop, browser,
                 assert answer["effect"] == "confirmed", answer.structured
                 client.window(title=f"Toggles: {str(value).lower()}|true")
         assert "SUBMITTED" not in client.window(title="Toggles")["title"]
+    finally:
+        processes.end(process)
+
+
+LINES = """<!doctype html><title>Lines: []</title>
+<form onsubmit="document.title += ' SUBMITTED'; return false">
+<textarea aria-label=Area>old</textarea>
+<textarea aria-label=Chat onkeydown="if (event.key == 'Enter' && !event.shiftKey) { event.preventDefault(); document.title += ' SENT' }"></textarea>
+<div contenteditable role=textbox aria-multiline=true aria-label=Editor>rich</div></form>
+<script>document.oninput = event => {
+  const text = event.target.value ?? event.target.innerText
+  document.title = `Lines: ${JSON.stringify(text)};` }</script>"""
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_the_lines_of_a_value_arrive_in_pages(client, desktop, browser, tmp_path):
+    """Return alone would send what was written, or submit its form."""
+    page = tmp_path / "page.html"
+    page.write_text(LINES)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(getattr(application, browser)(profile, page.as_uri()))
+    try:
+        window = client.window(title="Lines", timeout=40)
+        client.element(window, contains='"Editor"', timeout=20)
+        for name, value in (
+            ("Area", "a\nb\n\nc"), ("Area", "\none\r\ntwo\n"), ("Area", ""), ("Chat", "hello\nworld"), ("Editor", "a\nb\n\nc"),
+        ):
+            query = {"name": name, "role": "entry"}
+            answer = client.call("set_value", window_id=window["window_id"], query=query, value=value)
+            assert answer["effect"] == "confirmed", (name, answer.structured)
+            wanted = json.dumps(value.replace("\r\n", "\n"))
+            title = client.window(title=f"Lines: {wanted};")["title"]
+            assert "SENT" not in title and "SUBMITTED" not in title
+    finally:
+        processes.end(process)
+
+
+COLOUR = """<!doctype html><title>Colour: #112233</title>
+<input type=color aria-label=Paint value="#112233"><script>document.oninput = event => { document.title = `Colour: ${event.target.value}` }</script>"""
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_a_colour_is_chosen_as_the_refusal_says(client, desktop, browser, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(COLOUR)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(getattr(application, browser)(profile, page.as_uri()))
+    try:
+        number = client.window(title="Colour", timeout=40)["window_id"]
+        paint = {"name": "Paint", "role": "button"}
+        client.element({"window_id": number}, **paint, timeout=20)
+        refused = client.try_call("set_value", window_id=number, query=paint, value="#ff8800")
+        assert refused.code == "not_supported" and "colour, click it" in refused.error_message, refused.structured
+        assert "#112233" in client.window(title="Colour")["title"]
+        client.call("click", window_id=number, query=paint)
+        if browser == "chromium":
+            client.element({"window_id": number}, role="entry", name="Red channel", timeout=5)
+            for channel, value in (("Red", 255), ("Green", 136), ("Blue", 0)):
+                query = {"role": "entry", "name": f"{channel} channel"}
+                assert client.call("set_value", window_id=number, query=query, value=value)["effect"] == "confirmed"
+            client.call("press_key", window_id=number, key="Return")
+        else:
+            chooser = client.window(title="Choose a color")["window_id"]
+            client.call("click", window_id=chooser, query={"role": "button", "name": "Custom color"})
+            code = client.element({"window_id": chooser}, role="text", name="Color Name", timeout=5)
+            client.call("type_text", window_id=chooser, element_index=code.index, text="#ff8800\n", clear=True, delivery="foreground")
+            client.call("click", window_id=chooser, query={"role": "button", "name": "Select"})
+        client.window(title="Colour: #ff8800", timeout=10)
     finally:
         processes.end(process)
 

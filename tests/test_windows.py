@@ -45,10 +45,11 @@ def test_states_are_set_and_read_back(client, desktop):
         window = client.window(title="States")["window_id"]
         before = frame_of(client, "States")
         screen = client.call("get_screen_size")["displays"][0]["frame"]
-        for state in ("maximized", "fullscreen", "minimized", "normal"):
+        for state in ("maximized", "fullscreen", "minimized", "normal", "fullscreen", "minimized", "normal"):
             answer = client.call("set_window_frame", window_id=window, state=state)
             assert answer["effect"] == "confirmed", answer.structured
             now = client.window(title="States")
+            assert now["frame"] == answer["window"]["frame"], "it was told when it had settled"
             assert now["minimized"] == (state == "minimized"), now
             if state != "minimized":
                 assert now.get("maximized", False) == (state == "maximized"), now

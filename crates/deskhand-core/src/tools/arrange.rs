@@ -15,9 +15,15 @@ use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::queue::StepKind;
 
-/// Window managers and applications take so long at most to place a window; some let it fly.
+/// Window managers and applications take so long at most to begin with a window: on a busy machine they are not asked to
+/// hurry. Only a refusal takes all of it.
+const BEGIN_BOUND: Duration = Duration::from_secs(2);
+/// Time for all that follows; some let windows fly.
 const ARRANGE_BOUND: Duration = Duration::from_millis(800);
-/// A window that is not as asked for counts as placed when nothing has moved for so long: it will not change any more.
+/// A window manager tells a window's state, its size and its place one after the other: the last of them was told when
+/// nothing has changed for so long.
+const TOLD: Duration = Duration::from_millis(40);
+/// A window that has begun to change counts as placed when nothing has moved for so long.
 const STILL: Duration = Duration::from_millis(250);
 /// Longest side of a window, in pixels: the display server takes no longer one.
 const MAX_SIDE: u32 = 32_767;
@@ -162,20 +168,38 @@ impl Wanted {
     fn is_met(&self, window: &Window) -> bool {
         self.has_state(window) && self.change.of(window.frame) == window.frame
     }
+
+    /// Whether the frame of `window`, which was `before`, has followed its state. Window managers tell the state first.
+    fn has_followed(&self, before: &Window, window: &Window) -> bool {
+        let large = |window: &Window| (window.maximized, window.fullscreen);
+        window.minimized || large(window) == large(before) || window.frame != before.frame
+    }
 }
 
 /// Waits until the window is as wanted, or stands still as something else.
-async fn settle(context: &Context, id: WindowId, wanted: Wanted) -> Result<Window> {
+async fn settle(context: &Context, before: &Window, wanted: Wanted) -> Result<Window> {
     let windows = &context.desktop().windows;
     let mut changes = windows.changes().await?;
-    let deadline = Instant::now() + ARRANGE_BOUND;
+    let begin = Instant::now();
+    let mut last = before.clone();
+    let mut moved = None;
     loop {
         changes.mark_unchanged();
-        let window = find(&windows.list().await?, id)?.clone();
-        if wanted.is_met(&window) {
+        let window = find(&windows.list().await?, before.id)?.clone();
+        let is_met = wanted.is_met(&window) && wanted.has_followed(before, &window);
+        if is_met && (before.state() == window.state() || window.minimized) {
             return Ok(window);
         }
-        let patience = deadline.min(Instant::now() + STILL);
+        if window.frame != last.frame || window.state() != last.state() {
+            let now = Instant::now();
+            moved = Some((moved.map_or(now, |(first, _)| first), now));
+        }
+        let patience = match moved {
+            Some((_, latest)) if is_met => latest + TOLD,
+            Some((first, latest)) => (latest + STILL).min(first + ARRANGE_BOUND),
+            None => begin + BEGIN_BOUND,
+        };
+        last = window;
         let changed = tokio::select! {
             changed = tokio::time::timeout_at(patience, changes.changed()) => changed,
             () = context.stop().cancelled() => return Err(context.stopped()),
@@ -183,7 +207,7 @@ async fn settle(context: &Context, id: WindowId, wanted: Wanted) -> Result<Windo
         match changed {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(PortError::DesktopLost.into()),
-            Err(_) => return Ok(window),
+            Err(_) => return Ok(last),
         }
     }
 }
@@ -203,12 +227,12 @@ async fn arrange(arguments: &FrameArguments, context: &Context) -> Result<Arrang
     let mut now = before.clone();
     if let Some(state) = arguments.state {
         windows.set_state(id, state).await?;
-        now = settle(context, id, Wanted { change: FrameChange::default(), state: Some(state) }).await?;
+        now = settle(context, &before, Wanted { change: FrameChange::default(), state: Some(state) }).await?;
     }
     let wanted = Wanted { change: arguments.change(), state: arguments.state };
     if arguments.has_frame() {
         windows.set_frame(id, wanted.change).await?;
-        now = settle(context, id, wanted).await?;
+        now = settle(context, &now, wanted).await?;
         // What window managers make of a place differs by borders: the second time it is known by how much.
         let FrameChange { x, y, .. } = wanted.change;
         if x.is_some_and(|x| x != now.frame.x) || y.is_some_and(|y| y != now.frame.y) {
@@ -218,7 +242,7 @@ async fn arrange(arguments: &FrameArguments, context: &Context) -> Result<Arrang
                 ..FrameChange::default()
             };
             windows.set_frame(id, again).await?;
-            now = settle(context, id, wanted).await?;
+            now = settle(context, &now, wanted).await?;
         }
     }
     let asked = wanted.change.of(now.frame);

@@ -272,8 +272,14 @@ fn click_action(role: &str, details: &Details) -> Option<u32> {
     if is_item(role) && !role.ends_with("menu item") && ordinary.is_none() {
         return None;
     }
+    let activating = || named(&["activate", "open"]);
+    // GTK's buttons for colours can also be selected, which a click on them does not do.
+    let ordinary = match role {
+        "button" => named(&["click", "press", "jump", "toggle", "switch"]).or_else(activating).or(ordinary),
+        _ => ordinary,
+    };
     ordinary
-        .or_else(|| named(&["activate", "open"]))
+        .or_else(activating)
         // Chromium's only action has no name, Firefox' only separators.
         .or_else(|| named(&[""]))
         .or_else(|| (details.actions.len() == 1 && role.contains("button")).then(|| details.actions[0].index))

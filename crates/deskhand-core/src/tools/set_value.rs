@@ -23,6 +23,16 @@ use crate::tree::{is_text_input, is_toggle, quote};
 /// A date with its time has so many fields at most; what has more is a form.
 const MAX_PARTS: usize = 8;
 
+/// What is said of a colour for a button: inputs for colours tell none, and open a chooser of their toolkit.
+const COLOUR: &str = "if it chooses a colour, click it, set the channels that its chooser shows, or click Custom and type the \
+                      code there with Return, and close the chooser with Return or its button";
+
+/// Whether `text` is a colour's code, such as `#ff8800`.
+fn is_colour(text: &str) -> bool {
+    let code = text.trim().strip_prefix('#').unwrap_or_default();
+    matches!(code.len(), 3 | 4 | 6 | 8) && code.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// A value as the caller writes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "invalid type, expected a string, a number, or true or false")]
@@ -139,13 +149,19 @@ async fn run(arguments: Arguments, context: Context) -> Result<EffectReport> {
                     element.describe()
                 );
                 Err(Error::new(Code::NotSupported, message))
-            } else if (element.node.interfaces.editable_text || is_text_input(&role)) && !is_pressed_only(&role) {
+            } else if (element.node.interfaces.editable_text || is_text_input(&role))
+                && !is_pressed_only(&role)
+            {
                 set_text(&context, &arguments, element).await
             } else if element.node.interfaces.value {
                 Err(Error::argument("value", format!("expected a number for {}", element.describe())))
             } else {
+                let instead = match is_colour(&arguments.value.text()) && role == "button" {
+                    true => COLOUR,
+                    false => "if it switches or opens something, click it",
+                };
                 let message = format!(
-                    "{} holds no value that could be set; nothing was done; if it switches or opens something, click it",
+                    "{} holds no value that could be set; nothing was done; {instead}",
                     element.describe()
                 );
                 Err(Error::new(Code::NotSupported, message))

@@ -141,7 +141,12 @@ impl Reader<'_> {
         };
         let caret = known(caret)?.and_then(|caret| usize::try_from(caret).ok());
         let text = in_characters(Text { content, length, caret, selections: selections? });
-        Ok(Some(if self.toolkit == Toolkit::Chromium { converted_once(text) } else { text }))
+        let is_editor = facts.states.has(State::MultiLine) && facts.states.has(State::Editable);
+        Ok(Some(match self.toolkit {
+            Toolkit::Chromium if is_editor => without_last_break(converted_once(text)),
+            Toolkit::Chromium => converted_once(text),
+            _ => text,
+        }))
     }
 
     /// The text of a spreadsheet cell, in one question: there are hundreds of them, and they are short.
@@ -216,6 +221,21 @@ fn converted_once(mut text: Text) -> Text {
         let once = (units(selection.0), units(selection.1));
         if at_caret(once) {
             text.selections = vec![once];
+        }
+    }
+    text
+}
+
+/// Chromium keeps a last empty line open by one more line break than its editor holds, and one in an editor that has been
+/// emptied.
+fn without_last_break(mut text: Text) -> Text {
+    if text.content.ends_with('\n') && text.content.chars().count() == text.length {
+        text.content.pop();
+        text.length -= 1;
+        let within = |place: usize| place.min(text.length);
+        text.caret = text.caret.map(within);
+        for (start, end) in &mut text.selections {
+            (*start, *end) = (within(*start), within(*end));
         }
     }
     text
@@ -319,6 +339,21 @@ mod tests {
         };
         assert_eq!(converted_once(text((1, 3))), text((2, 4)));
         assert_eq!(converted_once(text((2, 4))), text((2, 4)));
+    }
+
+    #[test]
+    fn the_break_that_keeps_a_last_line_open_is_no_content() {
+        let text = |content: &str, caret, selections: &[(usize, usize)]| Text {
+            content: content.into(),
+            length: content.chars().count(),
+            caret: Some(caret),
+            selections: selections.to_vec(),
+        };
+        assert_eq!(without_last_break(text("a\n\n", 2, &[(0, 3)])), text("a\n", 2, &[(0, 2)]));
+        assert_eq!(without_last_break(text("\n", 1, &[])), text("", 0, &[]));
+        assert_eq!(without_last_break(text("a\nb", 3, &[])), text("a\nb", 3, &[]));
+        let part = Text { length: 900, ..text("a\n", 0, &[]) };
+        assert_eq!(without_last_break(part.clone()), part, "of a longer text it may be any break");
     }
 
     #[test]

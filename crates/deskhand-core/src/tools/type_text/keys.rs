@@ -45,16 +45,53 @@ pub(super) async fn deliver(
     if let Some(element) = element {
         context.activity().aim(element.id());
     }
+    let lines: Vec<&str> = match breaks_softly(arguments, element) {
+        true => arguments.text.split('\n').collect(),
+        false => vec![&arguments.text],
+    };
     let delay = Duration::from_millis(arguments.delay_ms.unwrap_or(0));
-    let text = arguments.text.as_str();
-    let typed = &Tally::default();
-    let typing = |stop| async move { keyboard.type_text(text, delay, typed, &stop).await };
+    let (earlier, typed) = (&Tally::default(), &Tally::default());
     let part = || {
-        let done = typed.done();
+        let done = earlier.done() + typed.done();
         Part::of(done, total, format!("typed {done} of {total} characters"))
     };
-    let delivered = context.reporting(part, focus.guard(context, typing, true, total)).await?;
+    let typing = async {
+        for (number, line) in lines.into_iter().enumerate() {
+            if number > 0 {
+                let chord = soft_break();
+                let press = |stop| async move { keyboard.press(&chord, 1, HOLD, &stop).await };
+                let delivered = focus.guard(context, press, true, total).await?;
+                focus.typed += delivered.done;
+                if !delivered.complete() {
+                    break;
+                }
+            }
+            earlier.reach(focus.typed);
+            typed.reach(0);
+            if line.is_empty() && number > 0 {
+                continue;
+            }
+            let typing = |stop| async move { keyboard.type_text(line, delay, typed, &stop).await };
+            let delivered = focus.guard(context, typing, true, total).await?;
+            focus.typed += delivered.done;
+            if !delivered.complete() {
+                break;
+            }
+        }
+        Ok::<_, Error>(Delivered { done: focus.typed, total })
+    };
+    let delivered = context.reporting(part, typing).await?;
     context.delivered(delivered, "characters")
+}
+
+/// Whether lines are broken by Shift and Return. Return alone sends what was written in many pages, and submits forms; a
+/// value does neither.
+fn breaks_softly(arguments: &Arguments, element: Option<&Element>) -> bool {
+    arguments.is_value && element.is_some_and(|element| element.is_in("document web"))
+}
+
+fn soft_break() -> Chord {
+    Chord { modifiers: vec![Modifier::Shift], key: Some(Key("Return".to_owned())) }
 }
 
 /// Selects all of a field, and deletes it.
@@ -85,13 +122,15 @@ struct FocusWatch<'w> {
     changes: watch::Receiver<u64>,
     /// Whether keys that empty the field have been pressed.
     emptying: bool,
+    /// Characters that were typed by operations that are done.
+    typed: usize,
 }
 
 impl<'w> FocusWatch<'w> {
     async fn begin(context: &Context, window: &'w Window) -> Result<Self> {
         let mut changes = context.desktop().windows.changes().await?;
         changes.borrow_and_update();
-        Ok(Self { window, changes, emptying: false })
+        Ok(Self { window, changes, emptying: false, typed: 0 })
     }
 
     /// Runs one operation of the keyboard while the focus is where it should be: it is not begun elsewhere, and asked to
@@ -105,7 +144,7 @@ impl<'w> FocusWatch<'w> {
     ) -> Result<Delivered> {
         let windows = &context.desktop().windows;
         if is_elsewhere(&windows.list().await?, self.window) {
-            return Err(self.lost(context, 0, total).await);
+            return Err(self.lost(context, self.typed, total).await);
         }
         let stop = context.stop().child_token();
         let running = operation(stop.clone());
@@ -127,12 +166,14 @@ impl<'w> FocusWatch<'w> {
             }
         };
         if !elsewhere {
-            return Ok(delivered?);
+            return match delivered {
+                Err(PortError::Stopped) if self.typed > 0 => Ok(Delivered { done: 0, total }),
+                delivered => Ok(delivered?),
+            };
         }
         let done = match delivered {
-            Ok(_) if !types => 0,
-            Ok(delivered) => delivered.done,
-            Err(PortError::Stopped) => 0,
+            Ok(delivered) if types => self.typed + delivered.done,
+            Ok(_) | Err(PortError::Stopped) => self.typed,
             Err(error) => return Err(error.into()),
         };
         Err(self.lost(context, done, total).await)

@@ -170,10 +170,10 @@ async fn into_element(context: &Context, arguments: &Arguments, element: Element
     keyboard(context, arguments, window, Some(element), false).await
 }
 
-/// Refuses a value of which a character would act as a key. Of Return in a page nobody can tell: many submit by it.
+/// Refuses a value of which a character would act as a key.
 fn require_keys_that_write(element: &Element, text: &str) -> Result<()> {
-    let is_editor = element.role() == "text" && element.node.states.has(State::MultiLine);
-    let breaks_lines = is_editor && !element.is_in("document web");
+    let is_editor = element.role() == "text" || element.is_in("document web");
+    let breaks_lines = is_editor && element.node.states.has(State::MultiLine);
     let acts = |c: &char| c.is_control() && !(*c == '\n' && breaks_lines);
     let Some(key) = text.chars().find(acts) else { return Ok(()) };
     let key = match key {
