@@ -132,6 +132,24 @@ def test_a_menu_that_is_published_twice_is_found_by_its_name(client, desktop, of
         processes.wait_until(lambda: not [w for w in client.windows() if w["kind"] == "popup"], 5, "the menu closes")
 
 
+def test_the_check_mark_of_a_menu_item_is_read_where_it_is_told(client, desktop, office):
+    """LibreOffice brings a check mark up to date when its menu opens, and leaves it alone until then."""
+    window = sheet_window(client)
+    number = window["window_id"]
+    path = ["View", "Value Highlighting"]
+    for before, after in (("unchecked", "checked"), ("checked", "unchecked")) * 2:
+        answer = client.call("invoke_menu", window_id=number, path=path, delivery="foreground")
+        assert (answer["effect"], answer["before"], answer["after"]) == ("confirmed", before, after), answer.structured
+        assert not [w for w in client.windows() if w["kind"] == "popup"]
+    # The item of an open menu, which closes at the click.
+    client.call("click", window_id=number, query={"role": "menu", "name": "View", "exact": True}, delivery="foreground")
+    item = client.element(window, role="check menu item", name=path[-1])
+    answer = client.call("click", window_id=number, element_index=item.index, delivery="foreground")
+    assert answer["effect"] == "unverifiable" and "open it and look" in answer["hint"], answer.structured
+    answer = client.call("invoke_menu", window_id=number, path=path, delivery="foreground")
+    assert (answer["effect"], answer["before"], answer["after"]) == ("confirmed", "checked", "unchecked"), answer.structured
+
+
 def test_f29_the_tree_is_as_large_as_libatspis(client, desktop, office):
     window = sheet_window(client)
     theirs = reference.walk(desktop, "LibreOffice Calc")

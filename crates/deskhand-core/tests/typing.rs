@@ -131,6 +131,7 @@ window 1 "Form" app=form pid=100 800x600+0+0 focused
   text "Keys" @10,190 200x90 text="" multi-line no-editable-text
   document web "Page" @10,290 400x200
     entry "Message" @10,290 200x30 text="" multi-line no-editable-text
+    entry "Line" @10,330 200x30 text="" no-editable-text
 "#;
 
 fn set_value(name: &str, value: &str, more: &str) -> String {
@@ -150,7 +151,8 @@ async fn a_value_never_presses_return_or_tab() {
         ("Silent", r"a\nb", ""),
         ("Notes", r"a\tb", foreground),
         ("Keys", r"a\tb", ""),
-        ("Message", r"a\nb", ""),
+        ("Message", r"a\tb", ""),
+        ("Line", r"a\nb", ""),
     ] {
         let error = script.call(&set_value(name, value, more)).await.unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument, "{name} {value}: {error}");
@@ -169,6 +171,34 @@ async fn a_value_keeps_its_lines_where_they_are_text() {
     let answer = script.call(&set_value("Keys", r"a\nb", "")).await.unwrap();
     assert_eq!(answer.structured["route"], "keyboard", "{}", answer.text);
     assert_eq!(answer.structured["effect"], "confirmed", "{}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_of_a_value_are_broken_without_return_in_pages() {
+    let script = Script::new(VALUES);
+    script.call(&set_value("Message", r"a\n\nb\n", "")).await.unwrap();
+    let journal = script.desktop.take_journal();
+    let keys: Vec<&str> =
+        journal.iter().map(String::as_str).filter(|entry| !entry.starts_with("focus")).collect();
+    let broken = "press [Shift] Return x1";
+    let emptied = ["press [Ctrl] a x1", "press [] BackSpace x1"];
+    assert_eq!(keys[..2], emptied, "{keys:?}");
+    assert_eq!(keys[2..], ["type \"a\"", broken, broken, "type \"b\"", broken], "{keys:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_is_cut_off_between_lines_says_how_far_it_got() {
+    let other = "window 2 \"Other\" app=other pid=200 100x100+0+0\n";
+    let script = Script::new(&format!("{VALUES}{other}"));
+    script.desktop.set_key_time(Duration::from_millis(10));
+    let typing = tokio::spawn(script.engine.invoke(script.parse(&set_value("Message", r"abcd\nefgh", ""))));
+    // Two keys that empty it, four characters, the break and two more.
+    tokio::time::sleep(Duration::from_millis(95)).await;
+    script.desktop.activate(WindowId(2)).await.unwrap();
+    let error = typing.await.unwrap().unwrap_err();
+    assert_eq!(error.code, Code::FocusLost, "{error}");
+    let done = error.details.unwrap()["done"].as_u64().unwrap();
+    assert!((6..=8).contains(&done), "{done}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use super::click::Done;
 use super::target::Element;
-use crate::desktop::{PortError, State, States};
+use crate::desktop::{Node, PortError, State, States};
 use crate::effect::{EFFECT_WAIT, Effect, EffectReport, Expectation, Observer, Route};
 use crate::engine::Context;
 use crate::error::Result;
@@ -128,12 +128,13 @@ pub(super) async fn judge_toggle(
 ) -> Result<EffectReport> {
     let before = toggle_state(element.node.states);
     let deadline = tokio::time::Instant::now() + EFFECT_WAIT;
+    let mut closed;
     loop {
         match context.desktop().accessibility.probe(element.id()).await {
             Ok(node) if toggle_state(node.states) != before => {
                 return Ok(report.from(before).to(toggle_state(node.states)));
             }
-            Ok(_) => {}
+            Ok(node) => closed = is_in_closed_menu(&node),
             Err(PortError::ElementGone) => return Ok(report.from(before).to("the element is gone")),
             Err(error) => return Err(error.into()),
         }
@@ -150,12 +151,21 @@ pub(super) async fn judge_toggle(
     if let Some(seen) = observer.doubtful().filter(|_| element.role() == "toggle button") {
         return Ok(EffectReport { effect: Effect::Unverifiable, ..report }.doubtful(seen));
     }
+    if closed {
+        let hint = "its menu is closed, and may tell its state only when it is open again; open it and look";
+        return Ok(EffectReport { effect: Effect::Unverifiable, ..report }.from(before).hint(hint));
+    }
     let unchanged = EffectReport { effect: Effect::SuspectedNoop, ..report };
     let hint = match element.role() {
         "radio button" | "radio menu item" if before == "checked" => "it was chosen already",
         _ => "its state did not change; try delivery \"foreground\", or look at the window",
     };
     Ok(unchanged.from(before).to(before).hint(hint))
+}
+
+/// Whether it is the item of a menu that is not open: programs bring such items up to date when they open the menu.
+pub(super) fn is_in_closed_menu(node: &Node) -> bool {
+    node.role.ends_with("menu item") && !node.states.has(State::Showing)
 }
 
 /// The state of what is switched on and off, or opened and closed, in a word.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::choose;
 use super::click;
-use super::judge::toggle_state;
+use super::judge::{is_in_closed_menu, toggle_state};
 use super::steps;
 use super::target::{self, Aim, Element, QueryArgument};
 use super::type_text;
@@ -224,6 +224,13 @@ async fn set_toggle(context: &Context, arguments: &Arguments, element: Element) 
     })?;
     if is_on(&element.node) == wanted {
         let report = EffectReport::new(Effect::Confirmed, Route::AxValue).in_window(Some(element.window.id));
+        if is_in_closed_menu(&element.node) {
+            let hint =
+                "so its closed menu tells, which may be of old; nothing was done; open the menu and look";
+            return Ok(EffectReport { effect: Effect::Unverifiable, ..report }
+                .to(toggle_state(element.node.states))
+                .hint(hint));
+        }
         return Ok(report.to(format!("{} was so already", element.describe())));
     }
     let report = click::toggle(context, arguments.delivery.unwrap_or_default(), element.clone()).await?;

@@ -64,7 +64,7 @@ impl Watch {
         let mut report = EffectReport::new(Effect::Confirmed, route).in_window(Some(window));
         report.element = Some(format!("{} {}", spoken(&item.role), quote(&item.name, 60)));
         let deadline = Instant::now() + EFFECT_WAIT;
-        let checkable = is_toggle(&item.role) || item.states.has(State::Checkable) || is_checked(item);
+        let checkable = is_checkable(item);
         let mut evidence = None;
         loop {
             if checkable && let Some(now) = self.checked_now(context, item).await {
@@ -173,6 +173,24 @@ enum Next {
     Evidence(String),
     Look,
     TimeUp,
+}
+
+/// Whether an item says that it can be checked.
+pub(super) fn is_checkable(item: &Node) -> bool {
+    is_toggle(&item.role) || item.states.has(State::Checkable) || is_checked(item)
+}
+
+/// What is told of `item` when its menu is open once more, and `now` is the item.
+pub(super) fn reopened(report: EffectReport, item: &Node, now: &Node) -> EffectReport {
+    let read = EffectReport { hint: None, ..report }.from(word(item)).to(word(now));
+    if is_checked(now) != is_checked(item) {
+        return EffectReport { effect: Effect::Confirmed, ..read };
+    }
+    let hint = match item.role.as_str() {
+        "radio menu item" if is_checked(item) => "it was chosen already",
+        _ => "its menu was opened once more and tells the same state; look at the window",
+    };
+    EffectReport { effect: Effect::SuspectedNoop, ..read }.hint(hint)
 }
 
 fn is_checked(node: &Node) -> bool {

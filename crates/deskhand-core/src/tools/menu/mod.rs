@@ -80,6 +80,19 @@ async fn choose(context: &Context, arguments: &Arguments, window: WindowId) -> R
     }
 }
 
+/// The item as its menu tells it that is opened once more, and closed again.
+async fn look_again(context: &Context, path: &[String], window: WindowId) -> Result<Option<Node>> {
+    let mut opening = Opening::new(context, read(context, window).await?);
+    let found = opening.find(path).await;
+    opening.opened().close(context).await;
+    match found {
+        Ok(item) => Ok(Some(item)),
+        // The item may have taken itself away, or the menu: then nothing is known.
+        Err(error) if error.code == Code::Cancelled => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Chooses an item of a menu that is not open. `None`: the tree does not show it, or its action does nothing.
 async fn in_background(
     context: &Context,
@@ -177,11 +190,13 @@ impl Tool for InvokeMenu {
         let Some(window) = arguments.window_id else { return Err(Error::argument("window_id", "missing")) };
         let Chosen { item, route, watch, opened } = context.act(choose(&context, &arguments, window)).await?;
         let report = watch.judge(&context, window, &item, route).await?;
-        if let Some(opened) = opened
-            && report.effect != Effect::Confirmed
-        {
-            context.act(opened.require_closed(&context, &item)).await?;
+        let Some(opened) = opened.filter(|_| report.effect != Effect::Confirmed) else { return Ok(report) };
+        context.act(opened.require_closed(&context, &item)).await?;
+        if !evidence::is_checkable(&item) {
+            return Ok(report);
         }
-        Ok(report)
+        // Office programs bring an item's check mark up to date when its menu opens, and not before.
+        let again = context.act(look_again(&context, &arguments.path, window)).await?;
+        Ok(again.map_or(report.clone(), |now| evidence::reopened(report, &item, &now)))
     }
 }

@@ -61,22 +61,37 @@ impl<'a> Opening<'a> {
 
     /// Opens each level of `path` and chooses its last.
     pub(super) async fn choose(&mut self, path: &[String]) -> Result<(Node, Route, Watch)> {
-        self.popups = self.open_popups().await?.iter().map(|popup| popup.id).collect();
-        for level in 0..path.len() {
-            let Ready { item, details, at, opens } = self.await_item(path, level).await?;
-            let is_last = level + 1 == path.len();
-            if is_last && opens {
-                return Err(opens_a_menu(&item.name));
-            }
-            let watch = Watch::start(self.context, &self.reading.window, self.telling.clone(), &item).await;
-            let route = self.press(&item, &details, at).await?;
-            if is_last {
-                return Ok((item, route, watch));
-            }
-            self.before = self.reading.tree.nodes.iter().map(|node| node.id.clone()).collect();
-            self.opened.push(item.id);
+        let ready = self.open(path).await?;
+        if ready.opens {
+            return Err(opens_a_menu(&ready.item.name));
         }
-        Err(Error::argument("path", "is empty"))
+        let watch = self.watch(&ready.item).await;
+        let route = self.press(&ready).await?;
+        Ok((ready.item, route, watch))
+    }
+
+    /// Opens each level of `path`, and leaves its last as it is.
+    pub(super) async fn find(&mut self, path: &[String]) -> Result<Node> {
+        Ok(self.open(path).await?.item)
+    }
+
+    /// Opens the menu that the last of `path` is in.
+    async fn open(&mut self, path: &[String]) -> Result<Ready> {
+        self.popups = self.open_popups().await?.iter().map(|popup| popup.id).collect();
+        let last = path.len().checked_sub(1).ok_or_else(|| Error::argument("path", "is empty"))?;
+        for level in 0..last {
+            let ready = self.await_item(path, level).await?;
+            // What is opened by us is no habit of the application.
+            let _watch = self.watch(&ready.item).await;
+            self.press(&ready).await?;
+            self.before = self.reading.tree.nodes.iter().map(|node| node.id.clone()).collect();
+            self.opened.push(ready.item.id);
+        }
+        self.await_item(path, last).await
+    }
+
+    async fn watch(&self, item: &Node) -> Watch {
+        Watch::start(self.context, &self.reading.window, self.telling.clone(), item).await
     }
 
     /// The items of the level that was opened last.
@@ -197,9 +212,10 @@ impl<'a> Opening<'a> {
     }
 
     /// Chooses an item with the pointer, or by its action where its place is not known.
-    async fn press(&self, item: &Node, details: &Details, at: Option<Point>) -> Result<Route> {
+    async fn press(&self, ready: &Ready) -> Result<Route> {
+        let Ready { item, details, at, .. } = ready;
         let desktop = self.context.desktop();
-        if let Some(at) = at {
+        if let Some(at) = *at {
             self.require_reachable(at).await?;
             let click =
                 Click { at, button: Button::Left, count: 1, modifiers: Vec::new(), hold: HOLD, apart: false };
@@ -268,6 +284,11 @@ impl Opened {
                 return;
             }
             let _ = tokio::time::timeout(CLOSE_WAIT, changes.changed()).await;
+        }
+        // On a busy machine the keys are still on their way.
+        let deadline = Instant::now() + LEVEL_WAIT;
+        while self.is_open(context).await && Instant::now() < deadline {
+            let _ = tokio::time::timeout(LOOK, changes.changed()).await;
         }
     }
 }
