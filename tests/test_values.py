@@ -129,6 +129,33 @@ def test_the_lines_of_a_value_arrive_in_pages(client, desktop, browser, tmp_path
         processes.end(process)
 
 
+BUSY = """<!doctype html><title>Box: false</title>
+<input type=checkbox id=box aria-label=Slow onchange="document.title = `Box: ${box.checked}`">
+<button onclick="document.title = 'Going'; setTimeout(() => {
+  const begin = performance.now(); while (performance.now() - begin < 4000); }, 100)">Occupy</button>"""
+
+
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_a_box_of_a_page_that_is_busy_is_not_denied(client, desktop, browser, tmp_path):
+    """A browser answers for its page, which takes the click when it has time."""
+    page = tmp_path / "page.html"
+    page.write_text(BUSY)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    process = desktop.start(getattr(application, browser)(profile, page.as_uri()))
+    try:
+        window = client.window(title="Box", timeout=40)
+        box = {"name": "Slow", "role": "check box"}
+        client.element(window, **box, timeout=20)
+        client.call("click", window_id=window["window_id"], query={"name": "Occupy", "role": "button"})
+        client.window(title="Going", timeout=10)
+        answer = client.call("click", window_id=window["window_id"], query=box)
+        assert answer["effect"] == "unverifiable" and "busy" in answer["hint"], answer.structured
+        client.window(title="Box: true", timeout=20)
+    finally:
+        processes.end(process)
+
+
 COLOUR = """<!doctype html><title>Colour: #112233</title>
 <input type=color aria-label=Paint value="#112233"><script>document.oninput = event => { document.title = `Colour: ${event.target.value}` }</script>"""
 

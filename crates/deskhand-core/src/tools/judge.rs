@@ -1,5 +1,7 @@
 //! What a click did: told from the element itself where it shows a state, else from what changed in its application.
 
+use std::time::Duration;
+
 use super::click::Done;
 use super::target::Element;
 use crate::desktop::{Node, PortError, State, States};
@@ -7,6 +9,10 @@ use crate::effect::{EFFECT_WAIT, Effect, EffectReport, Expectation, Observer, Ro
 use crate::engine::Context;
 use crate::error::Result;
 use crate::tree::{is_item, is_toggle};
+
+/// How long a toggle of a page is waited for. A browser answers for its pages without asking them, so that of a page which
+/// is busy nothing tells that it is.
+const PAGE_WAIT: Duration = Duration::from_secs(1);
 
 /// Says what a click did.
 pub(super) async fn judge(context: &Context, done: Done, count: u32) -> Result<EffectReport> {
@@ -127,7 +133,9 @@ pub(super) async fn judge_toggle(
     report: EffectReport,
 ) -> Result<EffectReport> {
     let before = toggle_state(element.node.states);
-    let deadline = tokio::time::Instant::now() + EFFECT_WAIT;
+    let of_page = element.is_in("document web");
+    let wait = if of_page { PAGE_WAIT } else { EFFECT_WAIT };
+    let deadline = tokio::time::Instant::now() + wait;
     let mut closed;
     loop {
         match context.desktop().accessibility.probe(element.id()).await {
@@ -144,6 +152,7 @@ pub(super) async fn judge_toggle(
         match observer.evidence(context, Some(&element.snapshot), Expectation::Certain).await {
             Some(evidence) if element.role() == "toggle button" => return Ok(report.to(evidence)),
             Some(_) => {}
+            None if of_page => {}
             None => break,
         }
     }
@@ -153,6 +162,10 @@ pub(super) async fn judge_toggle(
     }
     if closed {
         let hint = "its menu is closed, and may tell its state only when it is open again; open it and look";
+        return Ok(EffectReport { effect: Effect::Unverifiable, ..report }.from(before).hint(hint));
+    }
+    if of_page {
+        let hint = "its page has shown no change yet, and may be busy; wait_for its state or look before clicking it again";
         return Ok(EffectReport { effect: Effect::Unverifiable, ..report }.from(before).hint(hint));
     }
     let unchanged = EffectReport { effect: Effect::SuspectedNoop, ..report };

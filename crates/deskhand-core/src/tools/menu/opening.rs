@@ -261,9 +261,15 @@ impl Opened {
 
     /// Refuses an item after which a menu is still open: it has opened one more.
     pub(super) async fn require_closed(&self, context: &Context, item: &Node) -> Result<()> {
-        if self.is_open(context).await {
-            self.close(context).await;
-            return Err(opens_a_menu(&item.name));
+        let mut changes = context.desktop().windows.changes().await?;
+        let deadline = Instant::now() + FILL_WAIT;
+        while self.is_open(context).await {
+            if Instant::now() >= deadline {
+                self.close(context).await;
+                return Err(opens_a_menu(&item.name));
+            }
+            // It may be closing: on a busy machine that takes its time.
+            let _ = tokio::time::timeout(LOOK, changes.changed()).await;
         }
         Ok(())
     }

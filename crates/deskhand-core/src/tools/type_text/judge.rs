@@ -71,7 +71,9 @@ impl Typed {
                 "the field holds something else than was typed: it may complete, format or check its content";
             return Ok(report.hint(hint));
         }
-        if !is_text_input(element.role()) || self.something_changed(context, &element) {
+        // A browser answers for a page that is busy: nothing tells that the keys still wait for it.
+        let may_come_late = !is_text_input(element.role()) || element.is_in("document web");
+        if may_come_late || self.something_changed(context, &element) {
             return Ok(report.hint(uncommitted(&element)));
         }
         Ok(EffectReport { effect: Effect::SuspectedNoop, ..report }
