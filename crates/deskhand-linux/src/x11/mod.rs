@@ -22,6 +22,7 @@ mod worker;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +76,7 @@ pub struct X11 {
     guard: Guard,
     seen: Seen,
     own: Own,
+    reached: Reached,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -133,6 +135,24 @@ impl Desk {
     }
 }
 
+/// Whether the display was there once: one that is not there any more is lost, whichever connection finds that out.
+#[derive(Clone, Default)]
+struct Reached(Arc<AtomicBool>);
+
+impl Reached {
+    /// What became of opening a connection.
+    fn judge<T>(&self, opened: Result<T, PortError>) -> Result<T, PortError> {
+        match opened {
+            Err(PortError::Unavailable(_)) if self.0.load(Ordering::Acquire) => Err(PortError::DesktopLost),
+            Ok(opened) => {
+                self.0.store(true, Ordering::Release);
+                Ok(opened)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 impl std::fmt::Debug for X11 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("X11").finish_non_exhaustive()
@@ -146,22 +166,25 @@ impl X11 {
         let silent = PortError::DesktopNotResponding;
         let seen = Seen::default();
         let known = seen.clone();
+        let reached = Reached::default();
+        let (first, second, third) = (reached.clone(), reached.clone(), reached.clone());
         let desk = Worker::new("x11-windows", Arc::clone(&source), silent, move |environment| {
-            Ok(Desk { link: Link::open(environment)?, seen: known.clone(), starts: 0 })
+            let link = first.judge(Link::open(environment))?;
+            Ok(Desk { link, seen: known.clone(), starts: 0 })
         });
         let own = Own::default();
         let unseen = own.clone();
         let camera =
             Worker::new("x11-capture", Arc::clone(&source), PortError::CaptureBusy, move |environment| {
-                Camera::open(environment, unseen.clone())
+                second.judge(Camera::open(environment, unseen.clone()))
             });
         let guard = Guard::new(program);
         let guarded = guard.clone();
         let still_silent = PortError::DesktopStillSilent;
         let input = Worker::new("x11-input", Arc::clone(&source), still_silent, move |environment| {
-            Input::open(environment, &guarded)
+            third.judge(Input::open(environment, &guarded))
         });
-        Self { source, desk, input, camera, guard, seen, own, watcher: Mutex::new(None) }
+        Self { source, desk, input, camera, guard, seen, own, reached, watcher: Mutex::new(None) }
     }
 
     /// The guard, for other parts of the program that change something which must not outlive us.
@@ -301,7 +324,8 @@ impl Windows for X11 {
         let started = windows::changes::start(environment, self.own.clone())?;
         let started = timeout(SERVER_PATIENCE, started).await.map_err(|_| PortError::DesktopNotResponding)?;
         let started =
-            started.map_err(|_| PortError::Internal("the thread for events broke down".to_owned()))??;
+            started.map_err(|_| PortError::Internal("the thread for events broke down".to_owned()))?;
+        let started = self.reached.judge(started)?;
         let counter = started.counter.clone();
         *watcher = Some(started);
         Ok(counter)
@@ -399,5 +423,19 @@ impl Keyboard for X11 {
             keyboard::typing::press(input, pulse, &chord, repeat, hold, stop)
         };
         self.input.run(stop, false, work).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_display_that_was_there_is_lost_and_one_that_never_was_is_not_available() {
+        let reached = Reached::default();
+        let gone = || Err::<(), _>(PortError::Unavailable("nobody answers".to_owned()));
+        assert!(matches!(reached.judge(gone()), Err(PortError::Unavailable(_))));
+        reached.judge(Ok(())).expect("it is there");
+        assert!(matches!(reached.clone().judge(gone()), Err(PortError::DesktopLost)));
     }
 }
