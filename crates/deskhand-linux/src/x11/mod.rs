@@ -143,7 +143,9 @@ impl Reached {
     /// What became of opening a connection.
     fn judge<T>(&self, opened: Result<T, PortError>) -> Result<T, PortError> {
         match opened {
-            Err(PortError::Unavailable(_)) if self.0.load(Ordering::Acquire) => Err(PortError::DesktopLost),
+            Err(PortError::Unavailable { .. }) if self.0.load(Ordering::Acquire) => {
+                Err(PortError::DesktopLost)
+            }
             Ok(opened) => {
                 self.0.store(true, Ordering::Release);
                 Ok(opened)
@@ -433,8 +435,9 @@ mod tests {
     #[test]
     fn a_display_that_was_there_is_lost_and_one_that_never_was_is_not_available() {
         let reached = Reached::default();
-        let gone = || Err::<(), _>(PortError::Unavailable("nobody answers".to_owned()));
-        assert!(matches!(reached.judge(gone()), Err(PortError::Unavailable(_))));
+        let gone =
+            || Err::<(), _>(PortError::Unavailable { what: "the display", why: "nobody answers".to_owned() });
+        assert!(matches!(reached.judge(gone()), Err(PortError::Unavailable { .. })));
         reached.judge(Ok(())).expect("it is there");
         assert!(matches!(reached.clone().judge(gone()), Err(PortError::DesktopLost)));
     }
