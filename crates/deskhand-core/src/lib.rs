@@ -22,6 +22,7 @@ mod keys;
 pub mod limits;
 mod output_folder;
 pub mod picture;
+mod plain_file;
 mod preview;
 pub mod progress;
 pub mod queue;

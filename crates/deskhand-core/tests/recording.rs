@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deskhand_core::consent::{Background, ConsentSource, Grant, Refusal};
+use deskhand_core::recording::report;
 use deskhand_core::recording::trajectory::{Action, Reason, Shot, Trajectory};
 use deskhand_core::{Code, Driver, Host, SessionId};
 use deskhand_testkit::transcript::Script;
@@ -347,9 +348,15 @@ async fn a_replay_does_the_same_again_and_stops_where_the_application_has_change
     assert_eq!(statuses, ["done", "done"], "{}", answer.text);
 
     let changed = Script::new(&EDITOR.replace("Save", "Store"));
-    let answer = changed.call(&replay).await.unwrap();
-    assert_eq!(answer.structured["completed"], false);
-    assert_eq!(answer.structured["turns"][0]["code"], "element_not_found", "{}", answer.text);
+    let error = changed.call(&replay).await.unwrap_err();
+    assert_eq!(error.code, Code::ElementNotFound);
+    assert!(error.message.starts_with("stopped at turn 1 of 2 (click): the "), "{}", error.message);
+    let report = error.details.unwrap();
+    assert_eq!(
+        (&report["completed"], &report["done"], &report["recorded"]),
+        (&json!(false), &json!(0), &json!(2))
+    );
+    assert_eq!(report["turns"][0]["code"], "element_not_found", "{report}");
     assert_eq!(changed.desktop.take_journal(), Vec::<String>::new(), "nothing was done");
 
     let person = Arc::new(Person(Mutex::new(Grant { control: false, ..BOTH })));
@@ -386,4 +393,118 @@ async fn a_folder_that_is_no_recording_is_refused_before_anything_is_done() {
     assert_eq!(script.desktop.take_journal(), Vec::<String>::new());
     let nothing = format!("replay_trajectory {}", json!({"dir": folder.at("nowhere")}));
     assert_eq!(script.call(&nothing).await.unwrap_err().code, Code::InvalidTrajectory);
+}
+
+#[tokio::test]
+async fn a_replay_that_goes_on_after_failures_says_how_much_it_did_and_waits_once_for_what_is_not_there() {
+    let (script, folder) = (Script::new(EDITOR), Folder::new());
+    let dir = folder.at("r");
+    start(&script, &dir, &json!({})).await.unwrap();
+    for _ in 0..3 {
+        script.call(CLICK).await.unwrap();
+    }
+    script.call(r#"click {"window_id": 1, "query": {"name": "Nothing"}}"#).await.unwrap_err();
+    script.call(r#"clipboard_write {"text": "x"}"#).await.unwrap();
+    stop(&script).await;
+    let replay = format!("replay_trajectory {}", json!({"dir": dir, "stop_on_error": false}));
+
+    let again = Script::new(EDITOR).call(&replay).await.unwrap();
+    assert!(again.text.starts_with("did 3 of 5 turns again, 1 failed, 1 left out"), "{}", again.text);
+
+    tokio::time::pause();
+    let elsewhere = Script::new(&EDITOR.replace("app=editor", "app=other"));
+    let begun = tokio::time::Instant::now();
+    let answer = elsewhere.call(&replay).await.unwrap();
+    let took = begun.elapsed();
+    assert!(answer.text.starts_with("did 0 of 5 turns again, 4 failed, 1 left out"), "{}", answer.text);
+    assert_eq!(answer.structured["completed"], false);
+    assert!(took < Duration::from_secs(15), "one wait for the application, not one for each turn: {took:?}");
+}
+
+/// A folder of a recording with two clicks in it.
+async fn two_clicks(folder: &Folder) -> (Script, PathBuf) {
+    let (script, dir) = (Script::new(EDITOR), folder.at("r"));
+    start(&script, &dir, &json!({})).await.unwrap();
+    script.call(CLICK).await.unwrap();
+    script.call(CLICK).await.unwrap();
+    stop(&script).await;
+    (script, dir)
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_plain_files_are_read_of_a_recording() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new();
+    let (script, dir) = two_clicks(&folder).await;
+    script.desktop.take_journal();
+    let pipe =
+        |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    let replay = format!("replay_trajectory {}", json!({"dir": dir}));
+    let action = dir.join("turn-00002/action.json");
+    let good = fs::read(&action).unwrap();
+
+    fs::remove_file(&action).unwrap();
+    pipe(&action);
+    let refused = script.call(&replay).await.unwrap_err();
+    assert!(refused.message.ends_with("turn-00002/action.json: it is no plain file"), "{}", refused.message);
+    let page = report::write(&dir, None).unwrap();
+    assert_eq!((page.turns, page.turns_unreadable), (2, 1));
+
+    fs::remove_file(&action).unwrap();
+    fs::write(folder.at("action.json"), &good).unwrap();
+    symlink(folder.at("action.json"), &action).unwrap();
+    let refused = script.call(&replay).await.unwrap_err();
+    assert!(refused.message.contains("it is a link"), "{}", refused.message);
+
+    fs::remove_file(&action).unwrap();
+    fs::write(&action, &good).unwrap();
+    fs::rename(dir.join("turn-00002"), folder.at("elsewhere")).unwrap();
+    symlink(folder.at("elsewhere"), dir.join("turn-00002")).unwrap();
+    let refused = script.call(&replay).await.unwrap_err();
+    assert!(refused.message.contains("a link or no folder"), "{}", refused.message);
+    fs::remove_file(dir.join("turn-00002")).unwrap();
+    fs::rename(folder.at("elsewhere"), dir.join("turn-00002")).unwrap();
+
+    for name in ["before.png", "tree.txt"] {
+        let file = dir.join("turn-00002").join(name);
+        fs::remove_file(&file).unwrap();
+        pipe(&file);
+    }
+    assert_eq!(report::write(&dir, None).unwrap().turns_unreadable, 0, "the rest of the turn is there");
+    assert_eq!(script.desktop.take_journal(), Vec::<String>::new());
+
+    let whole = dir.join("trajectory.json");
+    fs::remove_file(&whole).unwrap();
+    pipe(&whole);
+    assert_eq!(script.call(&replay).await.unwrap_err().code, Code::InvalidTrajectory);
+    assert!(report::write(&dir, None).unwrap_err().message.contains("no plain file"));
+    let error = start(&script, &dir, &json!({})).await.unwrap_err();
+    assert_eq!(error.code, Code::FileError, "{}", error.message);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_record_is_said_in_plain_words() {
+    let folder = Folder::new();
+    let (script, dir) = two_clicks(&folder).await;
+    let replay = format!("replay_trajectory {}", json!({"dir": dir}));
+    let action = dir.join("turn-00002/action.json");
+    let good: Value = serde_json::from_slice(&fs::read(&action).unwrap()).unwrap();
+    let mut sizeless = good.clone();
+    sizeless["before"].as_object_mut().unwrap().remove("width");
+    let mut wordy = good.clone();
+    wordy["before"]["width"] = json!("many");
+    let mut counted = good.clone();
+    counted["duration_ms"] = json!(-1);
+    for (record, why) in [
+        (sizeless, "a picture has `file`, `frame`, `width` and `height`, or `missing` with the reason"),
+        (wordy, "expected a whole number of 0 or more"),
+        (counted, "`duration_ms`: "),
+    ] {
+        fs::write(&action, record.to_string()).unwrap();
+        let error = script.call(&replay).await.unwrap_err();
+        assert!(error.message.contains(why), "{}", error.message);
+        assert!(!error.message.contains("u32") && !error.message.contains("u64"), "{}", error.message);
+    }
 }

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::trajectory::{Action, Shot, Trajectory, turn_folder};
+use super::trajectory::{Action, Shot, Trajectory, read_of_turn};
 use super::video::{self, FrameFormat, Timing, VideoEncoder, VideoFile};
 use crate::desktop::Pixels;
 use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
 use crate::picture;
 
+/// What the name of a video ends in.
+const EXTENSION: &str = "mp4";
 /// Frames a second. More than one, so that a player that is moved along finds a place.
 const FPS: u32 = 5;
 /// Each picture is shown for a second.
@@ -42,6 +44,8 @@ const PROGRESS_HEIGHT: u32 = 4;
 pub struct Rendered {
     /// Turns of which a picture is in it.
     pub turns: u32,
+    /// Turns that are left out because they cannot be read.
+    pub turns_unreadable: u32,
     /// Pictures in it.
     pub pictures: u32,
     /// Pictures that the turns name and that could not be read.
@@ -57,11 +61,22 @@ pub struct Rendered {
 /// Makes `out`, which must not exist, of the trajectory in `folder`. It is complete, or not there.
 ///
 /// # Errors
-/// `video_unavailable`, `invalid_trajectory` (also for one without pictures), `file_error`.
+/// `invalid_argument` for another name than of an MP4 file, `video_unavailable`, `invalid_trajectory` (also for one without
+/// pictures), `file_error`.
 pub fn render(folder: &Path, out: &Path, encoder: &dyn VideoEncoder) -> Result<Rendered> {
+    if !out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION)) {
+        let message = format!(
+            "{}: only MP4 is written, so its name has to end in .{EXTENSION}; nothing was written",
+            out.display()
+        );
+        return Err(Error::new(Code::InvalidArgument, message));
+    }
     encoder.check().map_err(|why| Error::new(Code::VideoUnavailable, why))?;
     Trajectory::read(folder)?;
-    let turns = Trajectory::turns(folder)?;
+    let each = Trajectory::each_turn(folder)?;
+    let all = each.len();
+    let turns: Vec<Action> = each.into_iter().filter_map(|(_, action)| action.ok()).collect();
+    let turns_unreadable = u32::try_from(all - turns.len()).unwrap_or(u32::MAX);
     let Some((width, height)) = canvas_size(&turns) else {
         return Err(Error::new(
             Code::InvalidTrajectory,
@@ -79,7 +94,7 @@ pub fn render(folder: &Path, out: &Path, encoder: &dyn VideoEncoder) -> Result<R
     let rendered = write(folder, &turns, &mut *file, (width, height));
     let finished = match rendered {
         Ok(rendered) if rendered.pictures == 0 => Err(io::Error::other("no picture of it can be read")),
-        Ok(rendered) => file.finish(FINISH).map(|()| rendered),
+        Ok(rendered) => file.finish(FINISH).map(|()| Rendered { turns_unreadable, ..rendered }),
         Err(error) => Err(error),
     };
     finished.map_err(|error| {
@@ -111,14 +126,14 @@ fn write(
     file: &mut dyn VideoFile,
     (width, height): (u32, u32),
 ) -> io::Result<Rendered> {
-    let mut rendered = Rendered { turns: 0, pictures: 0, unreadable: 0, seconds: 0, width, height };
+    let mut rendered =
+        Rendered { turns: 0, turns_unreadable: 0, pictures: 0, unreadable: 0, seconds: 0, width, height };
     let steps = turns.len() * 2;
     for (place, turn) in turns.iter().enumerate() {
         let before = rendered.pictures;
         for (step, shot) in [(1, &turn.before), (2, &turn.after)] {
             let Shot::Taken { file: name, frame, .. } = shot else { continue };
-            let path = folder.join(turn_folder(turn.turn)).join(name);
-            let Some(pixels) = read(&path) else {
+            let Some(pixels) = read(folder, turn.turn, name) else {
                 rendered.unreadable += 1;
                 continue;
             };
@@ -137,14 +152,9 @@ fn write(
     Ok(rendered)
 }
 
-/// The picture in a file, if that is what it holds.
-fn read(path: &Path) -> Option<Pixels> {
-    let found = fs::symlink_metadata(path).ok()?;
-    // What a link leads to is no part of the recording.
-    if !found.is_file() || found.len() > MAX_PICTURE_FILE {
-        return None;
-    }
-    picture::decode(&fs::read(path).ok()?).ok()
+/// A picture of a turn, if its file holds one.
+pub(super) fn read(folder: &Path, turn: u32, name: &str) -> Option<Pixels> {
+    picture::decode(&read_of_turn(folder, turn, name, MAX_PICTURE_FILE).ok()?).ok()
 }
 
 /// Where points of the screen lie on a picture that shows `frame` and has been put to `placed`.

@@ -159,10 +159,31 @@ pub(crate) fn aim_at_point(
     Ok(())
 }
 
+/// Why a turn is left out of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LeftOut {
+    /// It did nothing then: its error's code.
+    Failed(String),
+    /// It is a command.
+    Command,
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(code) => write!(f, "it failed when it was recorded ({code})"),
+            Self::Command => f.write_str(
+                "it starts a program with arguments or an environment, and a replay runs no commands; start the program by hand \
+                 before the replay",
+            ),
+        }
+    }
+}
+
 /// Why a turn is left out of a replay, if it is.
-pub(crate) fn left_out(action: &Action) -> Option<String> {
+pub(crate) fn left_out(action: &Action) -> Option<LeftOut> {
     if let Some(error) = &action.error {
-        return Some(format!("it failed when it was recorded ({})", error.code));
+        return Some(LeftOut::Failed(error.code.clone()));
     }
     if !action.withheld.is_empty() {
         return None;
@@ -174,9 +195,7 @@ pub(crate) fn left_out(action: &Action) -> Option<String> {
         Some(value) => !value.is_null(),
         None => false,
     };
-    (action.tool == "launch_app" && (has("args") || has("env"))).then(|| {
-        "it starts a program with arguments or an environment, and a replay runs no commands; start it yourself before".to_owned()
-    })
+    (action.tool == "launch_app" && (has("args") || has("env"))).then_some(LeftOut::Command)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a recording leaves in its folder. `docs/recording.md` tells it to whoever reads one with other programs.
 
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,8 @@ use super::folder;
 use crate::desktop::{Display, WindowId};
 use crate::error::{Code, Error, Result};
 use crate::geometry::{Point, Rect};
+use crate::plain_file;
+use crate::tools::in_words_of_json;
 
 /// What `trajectory.json` says that it is.
 pub const FORMAT: &str = "deskhand-trajectory";
@@ -20,6 +23,10 @@ pub const TRAJECTORY: &str = "trajectory.json";
 pub const ACTION: &str = "action.json";
 /// A file that says more than this is none of ours. The largest text of a call has 100,000 characters.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
+/// Turns that are read of a recording: an hour of an agent at work.
+pub(super) const MAX_TURNS: usize = 10_000;
+/// What they may say together, in bytes: they are all held at once.
+const MAX_SAID: u64 = 256 * 1024 * 1024;
 
 /// `trajectory.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,7 +263,7 @@ pub struct Step {
 
 /// A picture of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, try_from = "ShotFields")]
 pub enum Shot {
     /// There is one.
     Taken {
@@ -274,6 +281,40 @@ pub enum Shot {
         /// Why.
         missing: String,
     },
+}
+
+/// What a [`Shot`] may have: told apart here, so that an error says what is missing.
+#[derive(Deserialize)]
+struct ShotFields {
+    file: Option<String>,
+    frame: Option<Rect>,
+    width: Option<u32>,
+    height: Option<u32>,
+    missing: Option<String>,
+}
+
+impl TryFrom<ShotFields> for Shot {
+    type Error = &'static str;
+
+    fn try_from(fields: ShotFields) -> std::result::Result<Self, Self::Error> {
+        match fields {
+            ShotFields {
+                file: Some(file),
+                frame: Some(frame),
+                width: Some(width),
+                height: Some(height),
+                ..
+            } => Ok(Self::Taken { file, frame, width, height }),
+            ShotFields { file: None, missing: Some(missing), .. } => Ok(Self::Missing { missing }),
+            _ => Err("a picture has `file`, `frame`, `width` and `height`, or `missing` with the reason"),
+        }
+    }
+}
+
+/// So many of a thing, in words: "1 turn", "2 turns".
+pub fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
 }
 
 /// Name of the folder of a turn.
@@ -294,9 +335,9 @@ impl Trajectory {
     /// `invalid_trajectory` if there is none, or it is not one of this version.
     pub fn read(folder: &Path) -> Result<Self> {
         let file = folder.join(TRAJECTORY);
-        let text = read(&file)?;
+        let text = plain_file::read(&file, MAX_FILE).map_err(|error| invalid(&file, &error))?;
         // What it is comes first: of another version, nothing else need be as we know it.
-        let kind: Value = serde_json::from_str(&text).map_err(|error| invalid(&file, &error))?;
+        let kind: Value = serde_json::from_slice(&text).map_err(|error| invalid(&file, &error))?;
         if kind["format"] != FORMAT {
             return Err(invalid(&file, &"it is no trajectory of deskhand"));
         }
@@ -304,7 +345,7 @@ impl Trajectory {
             let version = &kind["version"];
             return Err(invalid(&file, &format!("it has version {version}; only {VERSION} is known here")));
         }
-        serde_json::from_value(kind).map_err(|error| invalid(&file, &error))
+        understand(kind).map_err(|why| invalid(&file, &why))
     }
 
     /// The turns of `folder`, in order.
@@ -312,20 +353,41 @@ impl Trajectory {
     /// # Errors
     /// `invalid_trajectory` if one of them is not as it should be, `file_error`.
     pub fn turns(folder: &Path) -> Result<Vec<Action>> {
+        Self::each_turn(folder)?.into_iter().map(|(_, action)| action).collect()
+    }
+
+    /// The same, with those that cannot be read.
+    ///
+    /// # Errors
+    /// `invalid_trajectory` if there are too many, `file_error`.
+    pub(super) fn each_turn(folder: &Path) -> Result<Vec<(u32, Result<Action>)>> {
         let mut numbers = folder::turns(folder)?;
+        if numbers.len() > MAX_TURNS {
+            let why = format!("it has {} turns, more than {MAX_TURNS}", numbers.len());
+            return Err(invalid(folder, &why));
+        }
         numbers.sort_unstable();
-        numbers.into_iter().map(|number| Action::read(folder, number)).collect()
+        let mut said = Said::default();
+        Ok(numbers.into_iter().map(|number| (number, Action::read(folder, number, &mut said))).collect())
     }
 }
+
+/// How much the turns of one recording have said.
+#[derive(Debug, Default)]
+pub(super) struct Said(u64);
 
 impl Action {
     /// Reads the turn with this number.
     ///
     /// # Errors
     /// `invalid_trajectory`.
-    pub(super) fn read(folder: &Path, turn: u32) -> Result<Self> {
+    pub(super) fn read(folder: &Path, turn: u32, said: &mut Said) -> Result<Self> {
         let file = folder.join(turn_folder(turn)).join(ACTION);
-        let action: Self = serde_json::from_str(&read(&file)?).map_err(|error| invalid(&file, &error))?;
+        let limit = MAX_FILE.min(MAX_SAID.saturating_sub(said.0));
+        let text = read_of_turn(folder, turn, ACTION, limit).map_err(|error| invalid(&file, &error))?;
+        said.0 += text.len() as u64;
+        let value: Value = serde_json::from_slice(&text).map_err(|error| invalid(&file, &error))?;
+        let action: Self = understand(value).map_err(|why| invalid(&file, &why))?;
         if action.turn != turn {
             return Err(invalid(&file, &format!("it says that it is turn {}", action.turn)));
         }
@@ -341,16 +403,27 @@ impl Action {
     }
 }
 
-fn read(file: &Path) -> Result<String> {
-    use std::io::Read;
-
-    let mut text = String::new();
-    let read = std::fs::File::open(file).and_then(|open| open.take(MAX_FILE + 1).read_to_string(&mut text));
-    read.map_err(|error| invalid(file, &error))?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(invalid(file, &"it is too large"));
+/// The content of a file of a turn, whose folder must be one itself.
+///
+/// # Errors
+/// As [`plain_file::read`].
+pub(super) fn read_of_turn(folder: &Path, turn: u32, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+    let of = folder.join(turn_folder(turn));
+    if !std::fs::symlink_metadata(&of)?.is_dir() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "the turn's folder is a link or no folder"));
     }
-    Ok(text)
+    plain_file::read(&of.join(name), limit)
+}
+
+/// What a file says, or what of it is not as it should be and where.
+fn understand<T: serde::de::DeserializeOwned>(value: Value) -> std::result::Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let why = in_words_of_json(&error.inner().to_string());
+        match error.path().to_string().as_str() {
+            "." => why,
+            path => format!("`{path}`: {why}"),
+        }
+    })
 }
 
 fn invalid(file: &Path, why: &dyn std::fmt::Display) -> Error {

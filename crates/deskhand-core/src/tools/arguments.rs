@@ -18,7 +18,8 @@ pub(super) fn read<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result
     })
 }
 
-fn in_words_of_json(message: &str) -> String {
+/// What is wrong with a value, with the names that JSON has for it.
+pub(crate) fn in_words_of_json(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
     let mut found = found.to_owned();
     // An array may stand for an object there: its length is what is found wrong.

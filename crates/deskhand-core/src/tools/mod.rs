@@ -60,6 +60,7 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result};
 use crate::queue::StepKind;
 
+pub(crate) use arguments::in_words_of_json;
 pub(crate) use target::Element;
 pub(crate) use type_text::differing;
 

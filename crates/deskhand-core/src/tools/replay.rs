@@ -1,6 +1,6 @@
 //! `replay_trajectory`: does again what was recorded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::error::{Code, Error, Result};
 use crate::geometry::Rect;
 use crate::queue::StepKind;
 use crate::recording::replay;
-use crate::recording::trajectory::{Action, ElementRecord, Trajectory};
+use crate::recording::replay::LeftOut;
+use crate::recording::trajectory::{Action, ElementRecord, Trajectory, WindowRecord, counted};
 use crate::subject::TO_FOCUS;
 use crate::tree::Snapshot;
 
@@ -32,8 +33,8 @@ const APPEAR: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 /// A pause of the recording is kept up to this: a person was away.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// Turns that are looked at: an hour of an agent at work.
-const MAX_TURNS: usize = 10_000;
+/// Reading a recording takes so long at most. A disk that is away, over a network say, answers never.
+const READ_TIME: Duration = Duration::from_secs(30);
 
 /// Does again what was recorded.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -71,45 +72,86 @@ struct Replayed {
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
+    code: Option<Code>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    /// It is left out because it did nothing when it was recorded.
+    #[serde(skip)]
+    did_nothing: bool,
 }
 
 /// A replay.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
-    /// Whether every turn was come to.
+    /// Whether every turn that did something then was done again.
     completed: bool,
-    /// How many there are.
+    /// How many turns there are.
     recorded: usize,
+    /// How many were done again.
+    done: usize,
+    /// How many could not be done.
+    failed: usize,
+    /// How many are left out of a replay.
+    left_out: usize,
     turns: Vec<Replayed>,
+}
+
+impl Report {
+    fn of(recorded: usize, turns: Vec<Replayed>) -> Self {
+        let count = |of: &dyn Fn(&Replayed) -> bool| turns.iter().filter(|turn| of(turn)).count();
+        Self {
+            completed: turns.len() == recorded && turns.iter().all(Replayed::is_as_well),
+            recorded,
+            done: count(&|turn| matches!(turn.status, Status::Done | Status::Differs)),
+            failed: count(&|turn| turn.status == Status::Failed),
+            left_out: count(&|turn| turn.status == Status::Skipped),
+            turns,
+        }
+    }
+
+    /// The error of a replay that stops before `turn`, or at it, with all that was done until then.
+    fn stopped(self, turn: u32, tool: &str, code: Code, why: &str) -> Error {
+        let message = format!(
+            "stopped at turn {turn} of {} ({tool}): {why}; {} done again before it",
+            self.recorded,
+            match self.done {
+                1 => "1 turn was".to_owned(),
+                done => format!("{done} turns were"),
+            }
+        );
+        let error = Error::new(code, message);
+        match serde_json::to_value(self) {
+            Ok(report) => error.with_details(report),
+            Err(_) => error,
+        }
+    }
+}
+
+impl Replayed {
+    /// Whether there is nothing more to do of it.
+    fn is_as_well(&self) -> bool {
+        match self.status {
+            Status::Done | Status::Differs => true,
+            Status::Failed => false,
+            Status::Skipped => self.did_nothing,
+        }
+    }
 }
 
 impl Reply for Report {
     fn text(&self) -> String {
-        let count = |status: Status| self.turns.iter().filter(|turn| turn.status == status).count();
-        let mut text = match self.completed {
-            true => format!("replayed {} turns", self.recorded),
-            false => format!(
-                "stopped at turn {} of {}",
-                self.turns.last().map_or(0, |turn| turn.turn),
-                self.recorded
-            ),
-        };
-        let others = [
-            (Status::Differs, "with another effect"),
-            (Status::Skipped, "left out"),
-            (Status::Failed, "failed"),
-        ];
-        for (status, words) in others {
-            if let number @ 1.. = count(status) {
+        let mut text = format!("did {} of {} again", self.done, counted(self.recorded, "turn"));
+        let differ = self.turns.iter().filter(|turn| turn.status == Status::Differs).count();
+        for (number, words) in
+            [(differ, "of them with another effect"), (self.failed, "failed"), (self.left_out, "left out")]
+        {
+            if number > 0 {
                 let _ = write!(text, ", {number} {words}");
             }
         }
         for turn in &self.turns {
             let Replayed { turn: number, tool, effect, code, message, .. } = turn;
-            let effect = effect.as_deref().or(*code).unwrap_or(match turn.status {
+            let effect = effect.as_deref().or(code.map(|code| code.name())).unwrap_or(match turn.status {
                 Status::Skipped => "left out",
                 _ => "done",
             });
@@ -132,9 +174,6 @@ fn read(dir: &std::path::Path) -> Result<(Trajectory, Vec<Action>)> {
             format!("turn {turn} of {}: {why}; nothing was done", dir.display()),
         ))
     };
-    if actions.len() > MAX_TURNS {
-        return invalid(0, format!("there are {} turns, more than {MAX_TURNS}", actions.len()));
-    }
     for action in &actions {
         let known = TOOLS.iter().find(|tool| tool.spec.name == action.tool);
         let Some(tool) = known.filter(|tool| tool.spec.queue == Some(StepKind::Act)) else {
@@ -158,6 +197,26 @@ struct Replay<'c> {
     windows: HashMap<WindowId, WindowId>,
     /// What processes of then have become.
     pids: HashMap<u64, u64>,
+    /// Programs that a turn started then, and not now.
+    not_started: Vec<NotStarted>,
+    /// Windows of then, and applications, that were waited for and did not appear.
+    absent_windows: HashSet<WindowId>,
+    absent_apps: HashSet<String>,
+}
+
+/// A program that a turn started then, and not now.
+struct NotStarted {
+    turn: u32,
+    app: String,
+    windows: Vec<WindowId>,
+    /// What a person can do.
+    way_out: &'static str,
+}
+
+impl NotStarted {
+    fn had(&self, window: &WindowRecord) -> bool {
+        self.windows.contains(&window.window_id) || self.app.eq_ignore_ascii_case(&window.app)
+    }
 }
 
 impl Replay<'_> {
@@ -170,9 +229,15 @@ impl Replay<'_> {
             effect: None,
             code: None,
             message: None,
+            did_nothing: false,
         };
         if let Some(why) = replay::left_out(action) {
-            return Replayed { status: Status::Skipped, message: Some(why), ..replayed };
+            let did_nothing = why != LeftOut::Command;
+            if !did_nothing {
+                self.was_not_started(action, "start it by hand before the replay");
+            }
+            let message = Some(why.to_string());
+            return Replayed { status: Status::Skipped, message, did_nothing, ..replayed };
         }
         let outcome = match self.arguments(action).await {
             Ok(arguments) => self.call(&action.tool, arguments).await,
@@ -188,8 +253,9 @@ impl Replay<'_> {
                 }
             }
             Err(error) => {
+                self.was_not_started(action, "it could not be started");
                 replayed.status = Status::Failed;
-                replayed.code = Some(error.code.name());
+                replayed.code = Some(error.code);
                 replayed.message = Some(error.message);
             }
         }
@@ -287,6 +353,11 @@ impl Replay<'_> {
     async fn window_of(&mut self, action: &Action) -> Result<Option<Window>> {
         let Some(then) = &action.window else { return Ok(None) };
         let begun = Instant::now();
+        let not_started = self.not_started.iter().find(|each| each.had(then));
+        let gone = self.absent_windows.contains(&then.window_id) || self.absent_apps.contains(&then.app);
+        // Whoever owns it does not run: it is there already, or will not come.
+        let patience = if gone || not_started.is_some() { Duration::ZERO } else { APPEAR };
+        let turn_of_start = not_started.map(|each| (each.turn, each.way_out));
         loop {
             let windows =
                 self.context.read(async { Ok(self.context.desktop().windows.list().await?) }).await?;
@@ -300,10 +371,29 @@ impl Replay<'_> {
                     self.windows.insert(then.window_id, window.id);
                     return Ok(Some(window.clone()));
                 }
-                Err(error) if begun.elapsed() >= APPEAR => return Err(error),
+                Err(mut error) if begun.elapsed() >= patience => {
+                    self.absent_windows.insert(then.window_id);
+                    if windows.iter().all(|window| window.app != then.app) {
+                        self.absent_apps.insert(then.app.clone());
+                    }
+                    if let Some((turn, way_out)) = turn_of_start {
+                        error.message += &format!("; turn {turn} started its program then: {way_out}");
+                    }
+                    return Err(error);
+                }
                 Err(_) => self.context.pause(LOOK).await?,
             }
         }
+    }
+
+    /// Takes in that a turn which started a program then has not done so now.
+    fn was_not_started(&mut self, action: &Action, way_out: &'static str) {
+        if action.tool != "launch_app" {
+            return;
+        }
+        let app = action.arguments.get("app").and_then(Value::as_str).unwrap_or_default();
+        let windows = action.result.as_ref().map(window_ids).unwrap_or_default();
+        self.not_started.push(NotStarted { turn: action.turn, app: app.to_owned(), windows, way_out });
     }
 
     /// The element of a window that was `then`: its index, and the snapshot that has it. Waits for it to appear.
@@ -378,44 +468,69 @@ impl Replay<'_> {
         if let (Some(then), Some(now)) = (then["pid"].as_u64(), now["pid"].as_u64()) {
             self.pids.insert(then, now);
         }
-        let id = |window: &Value| window["window_id"].as_u64().map(WindowId);
-        let windows = |of: &Value| of["windows"].as_array().cloned().unwrap_or_default();
-        for (then, now) in windows(then).iter().zip(&windows(now)) {
-            if let (Some(then), Some(now)) = (id(then), id(now)) {
-                self.windows.insert(then, now);
-            }
+        self.windows.extend(window_ids(then).into_iter().zip(window_ids(now)));
+        // What runs now may show what was not there before.
+        self.absent_windows.clear();
+        self.absent_apps.clear();
+    }
+}
+
+/// The windows that an answer of `launch_app` names.
+fn window_ids(answer: &Value) -> Vec<WindowId> {
+    let windows = answer["windows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    windows.iter().filter_map(|window| window["window_id"].as_u64().map(WindowId)).collect()
+}
+
+/// Reads a trajectory beside everything else, as long as the call may take.
+async fn read_beside(dir: PathBuf, context: &Context) -> Result<(Trajectory, Vec<Action>)> {
+    let late = || {
+        let message = format!("{} could not be read within {} s", dir.display(), READ_TIME.as_secs());
+        Error::new(Code::FileError, message)
+    };
+    let own = dir.clone();
+    tokio::select! {
+        () = context.stop().cancelled() => Err(context.stopped()),
+        () = tokio::time::sleep(READ_TIME) => Err(late()),
+        read = tokio::task::spawn_blocking(move || read(&own)) => {
+            read.map_err(|error| Error::new(Code::InternalError, error.to_string()))?
         }
     }
 }
 
 async fn run(arguments: Arguments, context: Context) -> Result<Report> {
-    let dir = arguments.dir.clone();
-    let read = tokio::task::spawn_blocking(move || read(&dir)).await;
-    let (trajectory, actions) =
-        read.map_err(|error| Error::new(Code::InternalError, error.to_string()))??;
-    let displays = trajectory.displays.iter().map(|display| display.frame).collect();
-    let mut replay = Replay { context: &context, displays, windows: HashMap::new(), pids: HashMap::new() };
+    let (trajectory, actions) = read_beside(arguments.dir.clone(), &context).await?;
+    let mut replay = Replay {
+        context: &context,
+        displays: trajectory.displays.iter().map(|display| display.frame).collect(),
+        windows: HashMap::new(),
+        pids: HashMap::new(),
+        not_started: Vec::new(),
+        absent_windows: HashSet::new(),
+        absent_apps: HashSet::new(),
+    };
     let stop_on_error = arguments.stop_on_error.unwrap_or(true);
-    let mut report = Report { completed: true, recorded: actions.len(), turns: Vec::new() };
+    let mut turns: Vec<Replayed> = Vec::new();
     let mut last: Option<&Action> = None;
     for action in &actions {
         if let (Some(speed), Some(last)) = (arguments.speed, last) {
-            context.pause(pause(last, action).min(MAX_PAUSE).div_f64(speed)).await?;
+            // That it was asked to stop is found out below.
+            let _ = context.pause(pause(last, action).min(MAX_PAUSE).div_f64(speed)).await;
         }
         last = Some(action);
         if context.stop().is_cancelled() {
-            return Err(context.stopped());
+            let Error { code, message, .. } = context.stopped();
+            return Err(Report::of(actions.len(), turns).stopped(action.turn, &action.tool, code, &message));
         }
         let replayed = replay.turn(action).await;
-        let refused = matches!(replayed.code, Some(code) if code == Code::ConsentRequired.name());
-        let failed = replayed.status == Status::Failed;
-        report.turns.push(replayed);
-        if refused || (failed && stop_on_error) {
-            report.completed = false;
-            break;
+        let refused = replayed.code == Some(Code::ConsentRequired);
+        let stops = replayed.code.filter(|_| refused || stop_on_error);
+        let why = replayed.message.clone().unwrap_or_default();
+        turns.push(replayed);
+        if let Some(code) = stops {
+            return Err(Report::of(actions.len(), turns).stopped(action.turn, &action.tool, code, &why));
         }
     }
-    Ok(report)
+    Ok(Report::of(actions.len(), turns))
 }
 
 /// The time between the answer of one turn and the beginning of the next.
@@ -431,8 +546,9 @@ impl Tool for ReplayTrajectory {
     const SPEC: Spec = Spec {
         name: "replay_trajectory",
         description: "Do again what start_recording recorded. Windows are found by application and title, elements by role, name and \
-                      place in the tree; points only in a window of the size it had. Nothing is run that is no installed \
-                      application. Answers what became of each turn.",
+                      place in the tree; points only in a window of the size it had, where the same is to be seen. Only installed \
+                      applications are started, without arguments: start others by hand before. A replay that stops is an \
+                      error with what became of each turn in its details.",
         surface: Surface::Control,
         queue: None,
         destructive: true,

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
 use crate::recording::folder;
-use crate::recording::trajectory::{Action, Shot, Trajectory, turn_folder};
+use crate::recording::trajectory::{Action, Said, Shot, Trajectory, read_of_turn};
 
 /// Turns of one page. Each is a few kilobytes of it.
 const MAX_TURNS: usize = 2_000;
@@ -88,7 +89,10 @@ impl Material {
         numbers.truncate(MAX_TURNS);
         let mut pictures = Pool::new(MAX_PICTURES);
         let mut trees = Pool::new(MAX_TREES);
-        let mut turns: Vec<Told> = numbers.into_iter().map(|number| Told::new(folder, number)).collect();
+        let mut turns: Vec<Told> = {
+            let mut said = Said::default();
+            numbers.into_iter().map(|number| Told::new(folder, number, &mut said)).collect()
+        };
         // What a turn led to comes first: what was before it is mostly what the turn before led to.
         for turn in &mut turns {
             turn.after = turn.picture(folder, |action| &action.after, &mut pictures);
@@ -114,9 +118,9 @@ impl Material {
 }
 
 impl Told {
-    fn new(folder: &Path, number: u32) -> Self {
+    fn new(folder: &Path, number: u32, said: &mut Said) -> Self {
         let unknown = || Picture::Missing("what is written of the turn cannot be read".to_owned());
-        let action = Action::read(folder, number).map_err(|error| error.message);
+        let action = Action::read(folder, number, said).map_err(|error| error.message);
         Self { number, action, before: unknown(), after: unknown(), tree: Tree::None }
     }
 
@@ -126,15 +130,12 @@ impl Told {
             Shot::Missing { missing } => return Picture::Missing(missing.clone()),
             Shot::Taken { file, .. } => file,
         };
-        let path = folder.join(turn_folder(self.number)).join(name);
-        if !is_file(&path) {
-            return Picture::Missing("its file is gone".to_owned());
-        }
-        // One that does not fit, whatever is in it, need not be read.
-        if fs::metadata(&path).is_ok_and(|found| found.len() > MAX_PICTURES as u64) {
-            return Picture::LeftOut(name.clone());
-        }
-        match fs::read(&path) {
+        match read_of_turn(folder, self.number, name, MAX_PICTURES as u64) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Picture::Missing("its file is gone".to_owned())
+            }
+            // One that does not fit, whatever is in it, need not be read.
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => Picture::LeftOut(name.clone()),
             Err(error) => Picture::Missing(format!("its file cannot be read: {error}")),
             Ok(bytes) if !bytes.starts_with(PNG) => Picture::Missing("its file is no picture".to_owned()),
             Ok(bytes) => pool.add(bytes).map_or_else(|| Picture::LeftOut(name.clone()), Picture::Shown),
@@ -143,14 +144,8 @@ impl Told {
 }
 
 fn tree(folder: &Path, turn: u32, pool: &mut Pool) -> Tree {
-    let path = folder.join(turn_folder(turn)).join("tree.txt");
-    if !is_file(&path) {
-        return Tree::None;
-    }
-    if fs::metadata(&path).is_ok_and(|found| found.len() > MAX_TREES as u64) {
-        return Tree::LeftOut;
-    }
-    match fs::read(&path) {
+    match read_of_turn(folder, turn, "tree.txt", MAX_TREES as u64) {
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Tree::LeftOut,
         Ok(bytes) => pool.add(bytes).map_or(Tree::LeftOut, Tree::Shown),
         Err(_) => Tree::None,
     }

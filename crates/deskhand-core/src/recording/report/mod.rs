@@ -8,8 +8,8 @@ mod page;
 mod text;
 mod words;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -17,6 +17,7 @@ use serde::Serialize;
 pub use self::material::{Material, Picture, Told, Tree};
 pub use self::page::page;
 use crate::error::{Code, Error, Result};
+use crate::plain_file;
 
 /// Name of the page, unless it is given another.
 pub const REPORT: &str = "report.html";
@@ -81,16 +82,11 @@ fn may_write(file: &Path) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => refuse(&error),
         Ok(found) if !found.is_file() => refuse(&"it exists and is no file; name another with --out"),
-        Ok(_) => {
-            let mut beginning = Vec::new();
-            let read = File::open(file)
-                .and_then(|open| open.take(BEGINNING.len() as u64).read_to_end(&mut beginning));
-            match read {
-                Err(error) => refuse(&error),
-                Ok(_) if beginning == BEGINNING.as_bytes() => Ok(true),
-                Ok(_) => refuse(&"it exists and is no report of deskhand; name another file with --out"),
-            }
-        }
+        Ok(_) => match plain_file::beginning(file, BEGINNING.len() as u64) {
+            Err(error) => refuse(&error),
+            Ok(beginning) if beginning == BEGINNING.as_bytes() => Ok(true),
+            Ok(_) => refuse(&"it exists and is no report of deskhand; name another file with --out"),
+        },
     }
 }
 
