@@ -332,7 +332,7 @@ async fn bad_arguments_name_the_field_and_what_was_expected() {
         (r#"set_config {"unset": ["volume"]}"#, "argument `unset`: there is no such setting"),
         (r#"get_window_state {}"#, "argument `window_id`: missing"),
         (r#"get_window_state {"app": "nothing"}"#, "no window of an application called \"nothing\""),
-        (r#"screenshot {"display": 4}"#, "argument `display`: there are 1 displays"),
+        (r#"screenshot {"display": 4}"#, "argument `display`: there is 1 display"),
         (r#"screenshot {"out_file": "here.png"}"#, "argument `out_file`: expected an absolute path"),
         (r#"wait_for {"condition": "element_appears", "window_id": 1}"#, "argument `name`: missing"),
         (r#"wait_for {"condition": "full moon"}"#, "argument `condition`: unknown variant `full moon`"),

@@ -33,8 +33,11 @@ impl Display {
             None => displays.iter().find(|display| display.primary).or_else(|| displays.first()),
         };
         let count = displays.len();
-        chosen
-            .ok_or_else(|| Error::argument("display", format!("there are {count} displays, numbered from 0")))
+        let there = match count {
+            1 => "there is 1 display, with number 0".to_owned(),
+            _ => format!("there are {count} displays, numbered from 0"),
+        };
+        chosen.ok_or_else(|| Error::argument("display", there))
     }
 }
 

@@ -48,10 +48,14 @@ impl Folder {
         let refuse = |why: &dyn std::fmt::Display| {
             Error::new(Code::FileError, format!("{}: {why}; nothing was recorded", path.display()))
         };
+        if let Some(outer) = recording_around(path) {
+            let why = format!("it lies in the recording {}; name a folder outside of it", outer.display());
+            return Err(refuse(&why));
+        }
         let output = OutputFolder::open(path).map_err(|why| refuse(&why))?;
         let mut folder = Self { path: path.to_owned(), earlier: None, next_turn: 1, output };
         if !folder.output.made && !folder.output.is_empty().map_err(|error| refuse(&error))? {
-            if !path.join(TRAJECTORY).is_file() {
+            if !fs::symlink_metadata(path.join(TRAJECTORY)).is_ok_and(|found| found.is_file()) {
                 return Err(refuse(&"it exists and is not empty; name a new folder"));
             }
             let earlier = Trajectory::read(path).map_err(|error| refuse(&error.message))?;
@@ -111,6 +115,14 @@ impl Folder {
         });
         names.into_iter().find(|name| !self.path.join(name).exists()).unwrap_or_default()
     }
+}
+
+/// The recording in whose folder this one would lie: whoever reads or removes that would have both. Also where links lead to.
+fn recording_around(path: &Path) -> Option<PathBuf> {
+    let there = path.ancestors().skip(1).find_map(|above| above.canonicalize().ok());
+    let written = path.ancestors().skip(1);
+    let led_to = there.iter().flat_map(|there| there.ancestors());
+    written.chain(led_to).find(|above| above.join(TRAJECTORY).is_file()).map(Path::to_owned)
 }
 
 /// The numbers of the turns in a folder.

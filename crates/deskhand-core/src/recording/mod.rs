@@ -16,7 +16,7 @@ pub mod video;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
@@ -151,6 +151,8 @@ pub(crate) struct Recording {
     folder: PathBuf,
     started: Instant,
     started_at: String,
+    /// How long it took, and when it ended, once it has.
+    end: OnceLock<(Duration, String)>,
     writer: Writer,
     video: Option<Filming>,
     turns: TaskTracker,
@@ -167,6 +169,10 @@ pub(crate) struct RecordingState {
     pub(crate) output_dir: PathBuf,
     pub(crate) running: bool,
     pub(crate) started: String,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended: Option<String>,
+    /// How long it took, or takes already.
     pub(crate) duration_ms: u64,
     /// Turns that are written.
     pub(crate) turns: u32,
@@ -220,11 +226,14 @@ impl Recording {
         let progress = self.writer.progress();
         let reason = *self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         let message = progress.failure.map(|(_, why)| why).or_else(|| self.video.as_ref()?.failure());
+        let end = self.end.get();
+        let duration = end.map_or_else(|| self.started.elapsed(), |(duration, _)| *duration);
         RecordingState {
             output_dir: self.folder.clone(),
             running: self.is_running(),
             started: self.started_at.clone(),
-            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ended: end.map(|(_, at)| at.clone()),
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             turns: progress.turns,
             turns_dropped: progress.dropped,
             bytes: progress.bytes + self.video.as_ref().map_or(0, Filming::bytes),
@@ -319,6 +328,7 @@ fn begin(
         folder: path,
         started: Instant::now(),
         started_at,
+        end: OnceLock::new(),
         writer,
         video,
         turns: TaskTracker::new(),
@@ -368,6 +378,8 @@ async fn live(shared: Weak<Shared>, owner: Owner, recording: Arc<Recording>, wat
     if let Some(reason) = watched.reason(&shared, &recording).await {
         recording.stop(reason);
     }
+    // What is still to be written is no part of it.
+    let _ = recording.end.set((recording.started.elapsed(), rfc3339(SystemTime::now())));
     let reason = recording.reason.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(Reason::Stopped);
     tracing::debug!(folder = %recording.folder.display(), %reason, "a recording ends");
     if reason == Reason::ConsentRevoked {

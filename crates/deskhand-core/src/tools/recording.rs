@@ -11,7 +11,7 @@ use super::{Reply, Spec, Surface, Tool};
 use crate::call::SessionId;
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
-use crate::recording::trajectory::Reason;
+use crate::recording::trajectory::{Reason, counted};
 use crate::recording::video::{FPS, MAX_FPS};
 use crate::recording::{self, MAX_BYTES, RecordingRequest, RecordingState, VideoRequest};
 
@@ -47,21 +47,36 @@ pub(super) struct StartArguments {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Recorded {
     recordings: Vec<RecordingState>,
+    /// Of a stop that finds nothing running: what ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<RecordingState>,
+}
+
+impl Recorded {
+    fn of(recordings: Vec<RecordingState>) -> Self {
+        Self { recordings, last: None }
+    }
+
+    /// What was stopped; if nothing, what had ended before.
+    fn stopped(recordings: Vec<RecordingState>, before: impl IntoIterator<Item = RecordingState>) -> Self {
+        let last = match recordings.is_empty() {
+            true => before.into_iter().filter(|state| !state.running).max_by(|a, b| a.ended.cmp(&b.ended)),
+            false => None,
+        };
+        Self { recordings, last }
+    }
 }
 
 fn line(state: &RecordingState) -> String {
     let folder = state.output_dir.display();
-    let turns = match state.turns {
-        1 => "1 turn".to_owned(),
-        turns => format!("{turns} turns"),
-    };
+    let turns = counted(state.turns as usize, "turn");
     let video = match &state.video {
         Some(video) => format!(", video {} with {} frames", video.file, video.frames),
         None => String::new(),
     };
     let dropped = match state.turns_dropped {
         0 => String::new(),
-        dropped => format!(", {dropped} turns dropped: the disk is too slow"),
+        dropped => format!(", {} dropped: the disk is too slow", counted(dropped as usize, "turn")),
     };
     let what = format!("{turns}{video}{dropped}, {} bytes", state.bytes);
     let more = state.message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default();
@@ -76,7 +91,14 @@ fn line(state: &RecordingState) -> String {
 impl Reply for Recorded {
     fn text(&self) -> String {
         if self.recordings.is_empty() {
-            return "nothing is being recorded".to_owned();
+            let nothing = "nothing is being recorded".to_owned();
+            return match &self.last {
+                None => nothing,
+                Some(last) => {
+                    let when = last.ended.as_deref().unwrap_or("before");
+                    format!("{nothing}; the last one ended at {when}: {}", line(last))
+                }
+            };
         }
         self.recordings.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -125,7 +147,7 @@ impl Tool for StartRecording {
             max_bytes: max_bytes.unwrap_or(MAX_BYTES),
         };
         let state = recording::start(context.shared(), context.own_session(), request).await?;
-        Ok(Recorded { recordings: vec![state] })
+        Ok(Recorded::of(vec![state]))
     }
 }
 
@@ -142,7 +164,7 @@ pub(super) struct StopRecording;
 impl Tool for StopRecording {
     const SPEC: Spec = Spec {
         name: "stop_recording",
-        description: "Stop this session's recording. Its files are complete then.",
+        description: "Stop this session's recording. Its files are complete then. If none runs, tells how the last one ended.",
         idempotent: true,
         example: "{}",
         ..StartRecording::SPEC
@@ -157,7 +179,8 @@ impl Tool for StopRecording {
                 let message = "is for the operator; a session stops its own recording alone";
                 return Err(Error::argument("session", message));
             }
-            return Ok(Recorded { recordings: own.recordings.stop(Reason::Stopped).await });
+            let stopped = own.recordings.stop(Reason::Stopped).await;
+            return Ok(Recorded::stopped(stopped, own.recordings.states()));
         }
         if let Some(named) = &arguments.session {
             let Some(session) = context.sessions().get(&SessionId::new(named)) else {
@@ -166,7 +189,8 @@ impl Tool for StopRecording {
                     "there is no such session; list_sessions has them",
                 ));
             };
-            return Ok(Recorded { recordings: session.recordings.stop(Reason::OperatorStop).await });
+            let stopped = session.recordings.stop(Reason::OperatorStop).await;
+            return Ok(Recorded::stopped(stopped, session.recordings.states()));
         }
         let sessions = context.sessions().all();
         let ends = sessions.iter().map(|session| session.recordings.stop(Reason::OperatorStop));
@@ -175,7 +199,9 @@ impl Tool for StopRecording {
             futures_util::future::join_all(ends)
         );
         recordings.extend(others.into_iter().flatten());
-        Ok(Recorded { recordings })
+        let mut before = context.shared().recordings.states();
+        before.extend(sessions.iter().flat_map(|session| session.recordings.states()));
+        Ok(Recorded::stopped(recordings, before))
     }
 }
 
@@ -197,13 +223,13 @@ impl Tool for GetRecordingState {
     async fn run(_: Nothing, context: Context) -> Result<Recorded> {
         let own = context.own_session();
         if !own.anonymous {
-            return Ok(Recorded { recordings: own.recordings.states() });
+            return Ok(Recorded::of(own.recordings.states()));
         }
         let mut recordings = context.shared().recordings.states();
         for session in context.sessions().all() {
             recordings.extend(session.recordings.states());
         }
-        Ok(Recorded { recordings })
+        Ok(Recorded::of(recordings))
     }
 }
 

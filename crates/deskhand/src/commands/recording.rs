@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use deskhand_core::Call;
 use deskhand_core::recording::render::{self, Rendered};
 use deskhand_core::recording::report::{self, Reported};
+use deskhand_core::recording::trajectory::counted;
 use serde_json::{Value, json};
 
 use super::{NO_SERVICE, fail_with, print, print_json};
@@ -76,17 +77,19 @@ fn report(folder: &Path, out: Option<&Path>, json: bool) -> io::Result<ExitCode>
     }
     let Reported { file, turns, pictures, bytes, turns_left_out, pictures_left_out, turns_unreadable } = made;
     let mut text = format!(
-        "wrote {}: {turns} turns, {pictures} different pictures, {} KB; open it in a browser",
+        "wrote {}: {}, {}, {} KB; open it in a browser",
         file.display(),
+        counted(turns, "turn"),
+        counted(pictures, "different picture"),
         bytes.div_ceil(1000)
     );
-    for (count, what) in [
-        (turns_left_out, "turns are left out: too many for one page"),
-        (pictures_left_out, "pictures are left out: the page would be too large; it links their files"),
-        (turns_unreadable, "turns cannot be read; the page says why"),
+    for (count, thing, what) in [
+        (turns_left_out, "turn", "left out, as they are too many for one page"),
+        (pictures_left_out, "picture", "left out, as the page would be too large (it links the files)"),
+        (turns_unreadable, "turn", "cannot be read (the page says why)"),
     ] {
         if count > 0 {
-            text.push_str(&format!("\n{count} {what}"));
+            text.push_str(&format!("\n{what}: {}", counted(count, thing)));
         }
     }
     print(&text)?;
@@ -102,13 +105,18 @@ fn render(folder: &Path, out: &Path, json: bool) -> io::Result<ExitCode> {
         print_json(&made)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Rendered { turns, pictures, unreadable, seconds, width, height } = made;
+    let Rendered { turns, turns_unreadable, pictures, unreadable, seconds, width, height } = made;
+    let words = |count: u32, thing: &str| counted(count as usize, thing);
     let mut text = format!(
-        "wrote {}: {pictures} pictures of {turns} turns, {seconds} s, {width}x{height}",
-        out.display()
+        "wrote {}: {} of {}, {seconds} s, {width}x{height}",
+        out.display(),
+        words(pictures, "picture"),
+        words(turns, "turn")
     );
-    if unreadable > 0 {
-        text.push_str(&format!("; {unreadable} pictures could not be read and are left out"));
+    for (count, thing) in [(turns_unreadable, "turn"), (unreadable, "picture")] {
+        if count > 0 {
+            text.push_str(&format!("\nleft out, as it cannot be read: {}", words(count, thing)));
+        }
     }
     print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -79,8 +79,17 @@
   }
   for (const picture of document.querySelectorAll(".picture")) {
     picture.addEventListener("click", () => {
-      dialog.replaceChildren(picture.cloneNode(true));
-      dialog.firstChild.setAttribute("aria-label", "Close");
+      const copy = picture.cloneNode(true);
+      const image = copy.querySelector("img");
+      /* As large as the window has room for, at least its own size; by whole steps, so that pixels stay what they are. */
+      const [width, height] = [Number(image.getAttribute("width")), Number(image.getAttribute("height"))];
+      const fit = Math.min((innerWidth * 0.96) / width, (innerHeight * 0.94) / height);
+      const factor = fit >= 2 ? Math.min(4, Math.floor(fit)) : fit > 1.2 ? fit : 1;
+      image.style.width = width * factor + "px";
+      image.style.height = "auto";
+      copy.classList.toggle("enlarged", factor >= 2);
+      copy.setAttribute("aria-label", "Close");
+      dialog.replaceChildren(copy);
       dialog.showModal();
     });
   }
@@ -107,7 +116,10 @@
     if (at >= 0) show(at);
   });
 
-  if (turns.length === 0) document.querySelector(".toolbar").hidden = true;
+  const toolbar = document.querySelector(".toolbar");
+  if (turns.length === 0) toolbar.hidden = true;
+  /* It has two lines where the page is narrow. */
+  new ResizeObserver(() => stage.style.setProperty("--toolbar", toolbar.offsetHeight + "px")).observe(toolbar);
   show(Math.max(0, turns.findIndex((turn) => "#" + turn.id === location.hash)), true);
   scrollTo(0, 0);
 })();

@@ -10,13 +10,15 @@ use super::material::{Material, Picture, Told, Tree};
 use super::text::{MAX_VALUE, address, escape, line, shorten};
 use super::words::{self, Outcome};
 use crate::geometry::{Point, Rect};
-use crate::recording::trajectory::{Action, Part, Shot, turn_folder};
+use crate::recording::trajectory::{Action, Part, Shot, counted, turn_folder};
 use crate::timestamp::milliseconds;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Characters of an answer that are shown.
 const MAX_ANSWER: usize = 20_000;
+/// Digits of a build that are shown.
+const BUILD_DIGITS: usize = 12;
 /// Different looks of sessions.
 const SESSION_COLOURS: usize = 6;
 
@@ -72,7 +74,11 @@ fn digest(text: &str) -> String {
 }
 
 /// The names of sessions, each with a colour.
-struct Sessions(Vec<String>);
+struct Sessions {
+    names: Vec<String>,
+    /// Whether each turn says whose it is.
+    told: bool,
+}
 
 impl Sessions {
     fn of(material: &Material) -> Self {
@@ -84,13 +90,14 @@ impl Sessions {
                 names.push(name.clone());
             }
         }
-        Self(names)
+        // Of a session's own recording the name at the top is enough.
+        let told = names.len() > 1 || material.trajectory.session.is_none();
+        Self { names, told }
     }
 
-    /// Where there is one session, its name at the top is enough.
     fn chip(&self, name: Option<&str>) -> String {
-        let Some(name) = name.filter(|_| self.0.len() > 1) else { return String::new() };
-        let place = self.0.iter().position(|other| other == name).unwrap_or_default() % SESSION_COLOURS;
+        let Some(name) = name.filter(|_| self.told) else { return String::new() };
+        let place = self.names.iter().position(|other| other == name).unwrap_or_default() % SESSION_COLOURS;
         format!("<span class=\"session s{place}\"><bdi>{}</bdi></span>", line(&shorten(name, 40)))
     }
 }
@@ -116,8 +123,12 @@ fn head(material: &Material, title: &str, sessions: &Sessions) -> String {
         format!("{} <bdi>{}</bdi> ({}{scale})", each.display, line(&each.name), each.frame)
     });
     let driver = &trajectory.driver;
-    let build = driver.build.as_ref().map(|build| format!(", build {}", line(&shorten(build, 12))));
-    let chips: String = sessions.0.iter().map(|name| sessions.chip(Some(name))).collect();
+    // Digits of a digest, of which the first tell builds apart.
+    let build = driver.build.as_ref().map(|build| {
+        let first: String = build.chars().take(BUILD_DIGITS).collect();
+        format!(", build <span title=\"{}\">{}</span>", line(&shorten(build, MAX_VALUE)), line(&first))
+    });
+    let chips: String = sessions.names.iter().map(|name| sessions.chip(Some(name))).collect();
     let chips = if chips.is_empty() { chips } else { format!("<p class=\"sessions\">Sessions: {chips}</p>") };
     format!(
         "<header class=\"head\">\n<h1><bdi>{title}</bdi></h1>\n<ul class=\"counts\">{counts}</ul>\n{chips}\
@@ -136,17 +147,18 @@ fn head(material: &Material, title: &str, sessions: &Sessions) -> String {
 fn left_out(material: &Material) -> String {
     let mut notes = Vec::new();
     if material.more_turns > 0 {
-        notes.push(format!("the last {} turns, which are too many for one page", material.more_turns));
+        notes.push(format!("the last {}, too many for one page", counted(material.more_turns, "turn")));
     }
     match material.pictures_left_out() {
         0 => {}
         count => notes.push(format!(
-            "{count} pictures, which would make the page too large (their places link the files)"
+            "{}, as the page would be too large (links to the files are in their places)",
+            counted(count, "picture")
         )),
     }
     match material.turns.iter().filter(|told| told.tree == Tree::LeftOut).count() {
         0 => {}
-        count => notes.push(format!("{count} element trees, for the same reason")),
+        count => notes.push(format!("{}, for the same reason", counted(count, "element tree"))),
     }
     match notes.is_empty() {
         true => String::new(),
@@ -168,7 +180,10 @@ fn part(material: &Material, at: usize, part: &Part) -> String {
     };
     let dropped = match part.turns_dropped {
         0 => String::new(),
-        count => format!(" · <b>{count} turns were not written</b>, because the disk was too slow"),
+        count => format!(
+            " · <b>not written, because the disk was too slow: {}</b>",
+            counted(count as usize, "turn")
+        ),
     };
     let video = part.video.as_ref().map(|video| {
         let name = line(&video.file);
@@ -184,11 +199,11 @@ fn part(material: &Material, at: usize, part: &Part) -> String {
             video.fps
         )
     });
-    let plural = if turns == 1 { "turn" } else { "turns" };
     format!(
-        "<li><time datetime=\"{}\">{}</time> {end} · {turns} {plural}{dropped}{}</li>",
+        "<li><time datetime=\"{}\">{}</time> {end} · {}{dropped}{}</li>",
         escape(&part.started),
         line(&part.started.replace('T', " ").replace('Z', " UTC")),
+        counted(turns, "turn"),
         video.unwrap_or_default()
     )
 }
@@ -377,6 +392,14 @@ fn marks(points: &[Point], frame: &Rect) -> String {
         for class in ["halo", "way"] {
             out += &format!(
                 "<line class=\"{class}\" x1=\"{x1:.4}%\" y1=\"{y1:.4}%\" x2=\"{x2:.4}%\" y2=\"{y2:.4}%\"/>"
+            );
+        }
+        // Which way it went, in its middle: the angle is of screen pixels, which the picture keeps.
+        let angle = f64::from(to.y - from.y).atan2(f64::from(to.x - from.x)).to_degrees();
+        let (x, y) = (f64::midpoint(x1, x2), f64::midpoint(y1, y2));
+        if from != to {
+            out += &format!(
+                "<svg x=\"{x:.4}%\" y=\"{y:.4}%\"><path class=\"arrow\" transform=\"rotate({angle:.1})\" d=\"M11 0L-7 9L-3 0L-7 -9Z\"/></svg>"
             );
         }
     }

@@ -1,5 +1,7 @@
 //! Text of records as HTML: whatever a window called itself, it is shown and does nothing.
 
+use crate::recording::trajectory::counted;
+
 /// Characters of one value that are shown; a text that was typed may have 100,000.
 pub(super) const MAX_VALUE: usize = 2_000;
 
@@ -30,7 +32,9 @@ pub(super) fn line(text: &str) -> String {
 pub(super) fn shorten(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
-        Some((end, _)) => format!("{}… (and {} more characters)", &text[..end], text[end..].chars().count()),
+        Some((end, _)) => {
+            format!("{}… (and {} more)", &text[..end], counted(text[end..].chars().count(), "character"))
+        }
     }
 }
 
@@ -68,7 +72,7 @@ mod tests {
         assert_eq!(line("a\r\nb\tc\n"), "a⏎b⇥c⏎");
         assert_eq!(escape("ä 🙂 שלום"), "ä 🙂 שלום");
         assert_eq!(address("a b\"#?.mp4"), "a%20b%22%23%3F.mp4");
-        assert_eq!(shorten("äöü", 2), "äö… (and 1 more characters)");
+        assert_eq!(shorten("äöü", 2), "äö… (and 1 character more)");
         assert_eq!(shorten("äö", 2), "äö");
     }
 }

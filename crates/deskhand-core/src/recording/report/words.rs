@@ -114,18 +114,23 @@ fn element_words(ElementRecord { role, name, .. }: &ElementRecord) -> String {
     }
 }
 
-/// Where an element stands, from the window down, as HTML.
+/// Where an element stands, from the window down, as HTML. What is around it and has no name tells nobody anything.
 pub(super) fn path(steps: &[Step]) -> String {
-    let step = |Step { role, name, nth }: &Step| {
+    let last = steps.len().saturating_sub(1);
+    let told = steps.iter().enumerate().filter(|(at, step)| *at == last || !step.name.is_empty());
+    let step = |(at, Step { role, name, nth }): (usize, &Step)| {
         let name = match name.as_str() {
             "" => String::new(),
             name => format!(" “{}”", line(&shorten(name, BRIEF))),
         };
         // From 0 in the record.
-        let nth = if *nth > 0 { format!(" <small>({}.)</small>", nth + 1) } else { String::new() };
+        let nth = match nth {
+            before if at < last || *before == 0 => String::new(),
+            before => format!(" <small>no. {} of its like</small>", u64::from(*before) + 1),
+        };
         format!("<li><bdi>{}{name}</bdi>{nth}</li>", line(role))
     };
-    format!("<ol class=\"path\">{}</ol>", steps.iter().map(step).collect::<String>())
+    format!("<ol class=\"path\">{}</ol>", told.map(step).collect::<String>())
 }
 
 /// A value with its long texts shortened.
