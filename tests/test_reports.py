@@ -39,6 +39,10 @@ def recording(folder):
     return folder
 
 
+def render(*arguments, env=None):
+    return subprocess.run([str(deskhand()), "recording", "render", *map(str, arguments)], capture_output=True, text=True, timeout=120, env=env)
+
+
 def report(*arguments):
     return subprocess.run([str(deskhand()), "recording", "report", *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
@@ -162,3 +166,76 @@ def test_only_a_report_is_replaced(tmp_path):
     (tmp_path / "link.html").symlink_to(other)
     assert report(folder, "--out", tmp_path / "link.html").returncode == 1 and other.read_text() == "mine"
     assert not [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+def test_a_video_is_made_of_the_pictures(tmp_path):
+    folder, out = recording(tmp_path / "recording"), tmp_path / "out.mp4"
+    (folder / "turn-00002/action.json").write_text("{")
+    made = render(folder, out)
+    assert made.returncode == 0 and "4 pictures of 2 turns" in made.stdout and "cannot be read: 1 turn" in made.stdout, made
+    counted = subprocess.run(["ffprobe", "-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames,width,height", "-of", "csv=p=0", out],
+                             capture_output=True, text=True, timeout=60)
+    assert counted.stdout.strip() == "300,200,20", "two pictures of each turn that can be read, five frames each"
+    frame = tmp_path / "frame.png"
+    subprocess.run(["ffmpeg", "-v", "error", "-i", out, "-frames:v", "1", frame], check=True, stdin=subprocess.DEVNULL, timeout=60)
+    shown = Image.open(frame).convert("RGB")
+    ring = [shown.getpixel((60 + 14, 50)), shown.getpixel((60, 50 + 14))]
+    assert all(red > 150 and green < 120 for red, green, _ in ring), ring
+    assert shown.getpixel((250, 150))[1] > 180, "and nothing where it did not act"
+
+    size = out.stat().st_size
+    refused = render(folder, out)
+    assert refused.returncode == 1 and "exists" in refused.stderr and out.stat().st_size == size
+    for name in ("out.webm", "out.txt", "out"):
+        refused = render(folder, tmp_path / name)
+        assert refused.returncode == 1 and "has to end in .mp4" in refused.stderr and not (tmp_path / name).exists(), refused
+    missing = render(folder, tmp_path / "other.mp4", env={**os.environ, "PATH": str(tmp_path)})
+    assert missing.returncode == 1 and "apt install ffmpeg" in missing.stderr and not (tmp_path / "other.mp4").exists()
+
+
+def test_a_pipe_in_a_recording_hangs_no_report(tmp_path):
+    folder = recording(tmp_path / "recording")
+    for name in ("turn-00001/action.json", "turn-00002/before.png", "turn-00003/tree.txt"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+    made = report(folder)
+    assert made.returncode == 0 and "cannot be read (the page says why): 1 turn" in made.stdout, made
+    (folder / "trajectory.json").unlink()
+    os.mkfifo(folder / "trajectory.json")
+    refused = report(folder)
+    assert refused.returncode == 1 and "no plain file" in refused.stderr
+
+
+@pytest.mark.timeout(240)
+def test_a_page_of_all_sessions_shows_whose_turn_it_is_and_which_way_a_drag_went(tmp_path, browser):
+    folder = recording(tmp_path / "recording")
+    whole = json.loads((folder / "trajectory.json").read_text())
+    part = whole["parts"][0]
+    whole |= {"session": None, "parts": [{**part, "turns": 2}, {**part, "first_turn": 3, "turns": 1, "reason": "max_bytes"}]}
+    whole["driver"]["build"] = "06690bd9b688" + "f" * 52
+    (folder / "trajectory.json").write_text(json.dumps(whole))
+    for turn, session in ((1, "Ada"), (2, "Bob"), (3, "Ada")):
+        file = folder / f"turn-{turn:05}/action.json"
+        action = json.loads(file.read_text())
+        action |= {"session": session, "points": [{"x": 120, "y": 100}, {"x": 320, "y": 200}]}
+        file.write_text(json.dumps(action))
+    assert report(folder).returncode == 0
+    browser.ask("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+    browser.open(f"{folder / 'report.html'}#turn-2")
+    chips = browser.value("[...document.querySelectorAll('[role=tab] .session')].map(chip => chip.textContent).join()")
+    assert chips == "Ada,Bob,Ada"
+    assert browser.value("document.querySelectorAll('.parts li').length") == 2 and browser.value("document.querySelectorAll('.divider').length") == 2
+    facts = browser.value("[...document.querySelectorAll('.facts')].map(each => each.innerText).join()")
+    assert "06690bd9b688" in facts and "more characters" not in facts
+    arrow = browser.value("document.querySelector('.turn:not([hidden]) .arrow').getAttribute('transform')")
+    assert arrow == "rotate(26.6)", "to the right and down"
+    below = "document.querySelector('.turn:not([hidden]) h2').getBoundingClientRect().top - document.querySelector('.toolbar').getBoundingClientRect().bottom"
+    for width in (1280, 400):
+        browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=500, deviceScaleFactor=1, mobile=False)
+        browser.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        browser.value("location.hash = '#turn-3'; new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert browser.value(below) >= 0, f"{width}: the heading is below the toolbar"
+        browser.value("location.hash = '#turn-2'; new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    browser.ask("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+    browser.value("document.querySelector('.turn:not([hidden]) .picture').click()")
+    assert browser.value("document.querySelector('dialog img').getBoundingClientRect().width") >= 600, "300 pixels wide, enlarged"

@@ -212,6 +212,8 @@ async fn folders_that_must_not_be_used_are_refused_and_left_alone() {
     fs::create_dir(folder.at("full")).unwrap();
     fs::write(folder.at("full/notes"), "mine").unwrap();
     fs::create_dir(folder.at("empty")).unwrap();
+    fs::create_dir(folder.at("outer")).unwrap();
+    fs::write(folder.at("outer/trajectory.json"), "{}").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(folder.at("empty"), folder.at("link")).unwrap();
     let refused = [
@@ -220,6 +222,7 @@ async fn folders_that_must_not_be_used_are_refused_and_left_alone() {
         (file.clone(), Code::FileError, "no folder"),
         (file.join("below"), Code::FileError, "Not a directory"),
         (folder.at("full"), Code::FileError, "not empty"),
+        (folder.at("outer/in/it"), Code::FileError, "lies in the recording"),
         #[cfg(unix)]
         (folder.at("link"), Code::FileError, "link"),
     ];
@@ -230,6 +233,7 @@ async fn folders_that_must_not_be_used_are_refused_and_left_alone() {
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert_eq!((names(&folder.at("full")), names(&folder.at("empty"))), (vec!["notes".to_owned()], vec![]));
+    assert_eq!(names(&folder.at("outer")), ["trajectory.json"]);
     assert_eq!(states(&script).await, json!([]));
     start(&script, &folder.at("empty"), &json!({})).await.unwrap();
     let of_another = start(&script.as_session("b"), &folder.at("empty"), &json!({})).await.unwrap_err();
@@ -507,4 +511,25 @@ async fn what_is_wrong_with_a_record_is_said_in_plain_words() {
         assert!(error.message.contains(why), "{}", error.message);
         assert!(!error.message.contains("u32") && !error.message.contains("u64"), "{}", error.message);
     }
+}
+
+#[tokio::test]
+async fn a_stop_that_finds_nothing_tells_how_the_last_one_ended_and_its_duration_stands() {
+    let (script, folder) = (Script::new(EDITOR), Folder::new());
+    let nothing = script.call("stop_recording").await.unwrap();
+    assert_eq!((nothing.text.as_str(), nothing.structured.get("last")), ("nothing is being recorded", None));
+    start(&script, &folder.at("r"), &json!({"max_duration_s": 1})).await.unwrap();
+    let state = ended(&script).await;
+    assert!((1000..3000).contains(&state["duration_ms"].as_u64().unwrap()), "{state}");
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let stopped = script.call("stop_recording").await.unwrap();
+    assert_eq!(stopped.structured["recordings"], json!([]));
+    assert_eq!(stopped.structured["last"], state, "nothing of it goes on");
+    let when = state["ended"].as_str().unwrap();
+    assert!(
+        stopped.text.contains(when) && stopped.text.contains("max_duration_s is reached"),
+        "{}",
+        stopped.text
+    );
+    assert_eq!(script.anonymous().call("stop_recording").await.unwrap().structured["last"], state);
 }

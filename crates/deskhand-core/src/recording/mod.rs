@@ -6,6 +6,7 @@
 
 mod afterlook;
 mod folder;
+pub(crate) mod looks;
 pub mod render;
 pub(crate) mod replay;
 pub mod report;

@@ -153,7 +153,7 @@ fn write(
 }
 
 /// A picture of a turn, if its file holds one.
-pub(super) fn read(folder: &Path, turn: u32, name: &str) -> Option<Pixels> {
+pub(crate) fn read(folder: &Path, turn: u32, name: &str) -> Option<Pixels> {
     picture::decode(&read_of_turn(folder, turn, name, MAX_PICTURE_FILE).ok()?).ok()
 }
 

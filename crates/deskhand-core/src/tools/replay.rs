@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -14,14 +15,16 @@ use super::reading::{Family, Reading};
 use super::window_state::{MAX_NODES, TREE_BUDGET};
 use super::{Reply, Spec, Surface, TOOLS, Tool};
 use crate::call::{Call, Outcome};
-use crate::desktop::{TreeRequest, Window, WindowId};
+use crate::desktop::{CaptureTarget, TreeRequest, Window, WindowId};
 use crate::engine::Context;
 use crate::error::{Code, Error, Result};
-use crate::geometry::Rect;
+use crate::geometry::{Point, Rect};
+use crate::picture;
 use crate::queue::StepKind;
-use crate::recording::replay;
+use crate::recording::looks::{self, Place};
 use crate::recording::replay::LeftOut;
-use crate::recording::trajectory::{Action, ElementRecord, Trajectory, WindowRecord, counted};
+use crate::recording::trajectory::{Action, ElementRecord, Shot, Trajectory, WindowRecord, counted};
+use crate::recording::{render, replay};
 use crate::subject::TO_FOCUS;
 use crate::tree::Snapshot;
 
@@ -29,6 +32,8 @@ use crate::tree::Snapshot;
 const MAX_TIME: Duration = Duration::from_secs(3600);
 /// How long a window or an element may take to appear: the program was as fast when it was recorded.
 const APPEAR: Duration = Duration::from_secs(10);
+/// How long what lies at a point may take to look as it did: a page that was there already is being drawn.
+const SETTLE: Duration = Duration::from_secs(5);
 /// How often it is looked for: windows tell that they are there, elements do not all.
 const LOOK: Duration = Duration::from_millis(100);
 /// A pause of the recording is kept up to this: a person was away.
@@ -192,6 +197,7 @@ fn read(dir: &std::path::Path) -> Result<(Trajectory, Vec<Action>)> {
 /// A replay under way.
 struct Replay<'c> {
     context: &'c Context,
+    dir: PathBuf,
     displays: Vec<Rect>,
     /// What windows of then have become.
     windows: HashMap<WindowId, WindowId>,
@@ -315,7 +321,11 @@ impl Replay<'_> {
         now: Option<&Window>,
     ) -> Result<()> {
         let mut elements = action.elements.iter();
-        let mut points = action.points.iter();
+        // Of a drag the beginning and the end, however they are named.
+        let point_of = |part: Option<&str>| match part {
+            Some("to") => action.points.get(1),
+            _ => action.points.first(),
+        };
         let then = action.window.as_ref().map(|window| window.frame);
         let own = std::iter::once(None).chain(replay::PARTS.iter().map(|part| Some(*part)));
         for part in own {
@@ -333,15 +343,69 @@ impl Replay<'_> {
                 let (index, snapshot) = self.element(window, element).await?;
                 replay::aim_at_element(aimed, index, &snapshot);
             } else if replay::names_point(aimed) {
-                let Some(point) = points.next() else { continue };
+                let Some(point) = point_of(part) else { continue };
                 if now.is_none() && self.displays != self.displays_now().await? {
                     let message = "the displays are not as they were, so points of the screen mean nothing";
                     return Err(Error::new(Code::NotSupported, message));
                 }
                 replay::aim_at_point(aimed, *point, then, now.map(|now| now.frame))?;
+                let moved = match (then, now) {
+                    (Some(then), Some(now)) => {
+                        let along =
+                            |at: i32, then: i32, now: i32| at.saturating_sub(then).saturating_add(now);
+                        Point::new(along(point.x, then.x, now.frame.x), along(point.y, then.y, now.frame.y))
+                    }
+                    _ => *point,
+                };
+                self.require_alike(action, *point, moved, now).await?;
             }
         }
         Ok(())
+    }
+
+    /// Makes sure that what lies at a point looks as it did: a window of the same size may show another page. Waits for it, and
+    /// lets pass what was not seen then.
+    async fn require_alike(
+        &self,
+        action: &Action,
+        at: Point,
+        now: Point,
+        window: Option<&Window>,
+    ) -> Result<()> {
+        let Shot::Taken { file, frame, .. } = &action.before else { return Ok(()) };
+        let (dir, turn, name) = (self.dir.clone(), action.turn, file.clone());
+        let before = tokio::task::spawn_blocking(move || render::read(&dir, turn, &name)).await;
+        let Some(before) = before.ok().flatten().map(Arc::new) else { return Ok(()) };
+        let target = match window {
+            Some(window) => CaptureTarget::Window(window.id),
+            None => CaptureTarget::Region(*frame),
+        };
+        let begun = Instant::now();
+        loop {
+            let capture = self.context.read(self.context.capture(target)).await?;
+            let (before, frame) = (Arc::clone(&before), *frame);
+            let alike = move || {
+                let scale = f64::from(before.width) / f64::from(frame.width.max(1));
+                let size = |side: u32| ((f64::from(side) * scale).round() as u32).max(1);
+                let (width, height) = (size(capture.pixels.width), size(capture.pixels.height));
+                let pixels = match (width, height) == (capture.pixels.width, capture.pixels.height) {
+                    true => capture.pixels,
+                    false => picture::scale(&capture.pixels, width, height).ok()?,
+                };
+                let then = Place { pixels: &before, frame, at };
+                Some(looks::alike(&then, &Place { pixels: &pixels, frame: capture.frame, at: now }))
+            };
+            let alike = tokio::task::spawn_blocking(alike).await.ok().flatten().unwrap_or(true);
+            if alike {
+                return Ok(());
+            }
+            if begun.elapsed() >= SETTLE {
+                let message =
+                    "what lies at the point does not look as it did when it was recorded; nothing was done";
+                return Err(Error::new(Code::NotSupported, message));
+            }
+            self.context.pause(LOOK).await?;
+        }
     }
 
     async fn displays_now(&self) -> Result<Vec<Rect>> {
@@ -501,6 +565,7 @@ async fn run(arguments: Arguments, context: Context) -> Result<Report> {
     let (trajectory, actions) = read_beside(arguments.dir.clone(), &context).await?;
     let mut replay = Replay {
         context: &context,
+        dir: arguments.dir,
         displays: trajectory.displays.iter().map(|display| display.frame).collect(),
         windows: HashMap::new(),
         pids: HashMap::new(),
