@@ -520,6 +520,52 @@ def test_points_are_done_again_only_in_a_window_of_that_size(desktop, tmp_path):
         client.call("kill_app", pid=calculator["pid"], force=True)
 
 
+def test_a_point_is_not_used_where_something_else_is_to_be_seen(desktop, tmp_path):
+    folder, page = tmp_path / "r", tmp_path / "page.html"
+    buttons = ("<!doctype html><title>Look</title><body style='margin:0'>"
+               "<button id=b style='position:fixed;left:200px;top:200px;width:160px;height:60px' onclick='document.title=\"Hit\"'>{}</button>")
+    page.write_text(buttons.format("Save"))
+    process = desktop.start(chromium(tmp_path / "profile", page.as_uri()))
+    with Client(desktop) as client:
+        window = client.window(title="Look", timeout=40)
+        aim = {"window_id": window["window_id"]}
+        button = client.element(window, role="button", name="Save", timeout=20)
+        client.call("start_recording", output_dir=str(folder))
+        client.call("click", **aim, element_index=button.index, delivery="foreground")
+        client.window(title="Hit")
+        client.call("stop_recording")
+        # The same, as a click at a point.
+        file = folder / "turn-00001/action.json"
+        action = json.loads(file.read_text())
+        point, frame = action["points"][0], action["window"]["frame"]
+        action |= {"elements": [], "arguments": {**aim, "x": point["x"] - frame["x"], "y": point["y"] - frame["y"], "delivery": "foreground"}}
+        file.write_text(json.dumps(action))
+        client.call("press_key", **aim, key="F5")
+        client.window(title="Look")
+        answer = client.call("replay_trajectory", dir=str(folder))
+        assert answer["completed"], answer.text
+        client.window(title="Hit")
+        page.write_text(buttons.format("Save").replace("left:200px", "left:500px"))
+        client.call("press_key", **aim, key="F5")
+        client.window(title="Look")
+        answer = client.try_call("replay_trajectory", dir=str(folder))
+        assert answer.code == "not_supported" and "does not look as it did" in answer.text, answer.text
+        (folder / "turn-00001/before.png").unlink()
+        assert client.call("replay_trajectory", dir=str(folder))["completed"], "nothing is known of how it looked"
+    processes.end(process)
+
+
+def test_a_killed_encoder_is_told_by_the_next_stop(desktop, tmp_path):
+    with Client(desktop) as client:
+        client.call("start_recording", output_dir=str(tmp_path / "r"), record_video=True)
+        [encoder] = encoders(desktop.mark)
+        os.kill(encoder, signal.SIGKILL)
+        ended(client, "video_failed")
+        stopped = client.call("stop_recording")
+        assert stopped["recordings"] == [] and stopped["last"]["reason"] == "video_failed", stopped.structured
+        assert stopped["last"]["ended"] in stopped.text and "encoder failed" in stopped.text
+
+
 def test_a_record_runs_no_commands(desktop, tmp_path):
     folder, witness = tmp_path / "r", tmp_path / "witness"
     with Client(desktop) as client:
