@@ -113,7 +113,10 @@
   });
   addEventListener("hashchange", () => {
     const at = turns.findIndex((turn) => "#" + turn.id === location.hash);
-    if (at >= 0) show(at);
+    if (at < 0) return;
+    show(at);
+    /* It was hidden when the browser looked for it. */
+    turns[at].scrollIntoView();
   });
 
   const toolbar = document.querySelector(".toolbar");
