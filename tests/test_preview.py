@@ -120,7 +120,7 @@ def test_a_covered_window_is_seen_while_an_agent_acts_on_it(stage, forms, agent)
 
 def test_it_takes_part_in_nothing(stage, forms, agent):
     agent.call("set_config", agent_cursor=False, max_image_dimension=8192)
-    agent.call("set_window_frame", window_id=agent.window(title="Cover")["window_id"], x=700, y=330, width=560, height=440)
+    agent.call("set_window_frame", window_id=agent.window(title="Cover")["window_id"], x=0, y=0, width=1280, height=800)
     agent.call("bring_to_front", window_id=agent.window(title="Cover")["window_id"])
     agent.call("wait_for", condition="idle", window_id=agent.window(title="Cover")["window_id"])
     # Its focus ring is there from now on.

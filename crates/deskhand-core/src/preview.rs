@@ -15,7 +15,7 @@ use crate::call::Outcome;
 use crate::consent::gate::Watch;
 use crate::desktop::{
     AgentCursor, Capture, CaptureRequest, CaptureTarget, Colour, Display, Overlay, PortError, PreviewFrame,
-    Stop, Window,
+    Stop, Window, WindowId,
 };
 use crate::engine::Shared;
 use crate::geometry::Point;
@@ -136,7 +136,7 @@ impl Preview {
             let looked = tokio::time::timeout(FRAME_WAIT, look(&shared, &scene)).await;
             drop(shared);
             match looked {
-                Ok(Ok(frame)) => shown.show(&*self.overlay, frame),
+                Ok(Ok(frame)) => shown.show(&*self.overlay, scene.subject, frame),
                 Ok(Err(Blind::NotAllowed)) => return,
                 Ok(Err(Blind::Gone)) => shown.say(&*self.overlay, &scene, "it is gone"),
                 Ok(Err(Blind::NotNow(why))) => shown.say(&*self.overlay, &scene, why),
@@ -197,6 +197,13 @@ impl Viewer {
         if !self.begun.load(Ordering::Relaxed) {
             return;
         }
+        let opened =
+            outcome.as_ref().ok().and_then(|answer| answer.structured["windows"][0]["window_id"].as_u64());
+        let subject = match (subject, opened) {
+            // A program that was started.
+            (Subject::Display, Some(window)) => Subject::Window(WindowId(window)),
+            (subject, _) => subject,
+        };
         let said = match outcome {
             Ok(answer) => answer.structured["effect"].as_str().unwrap_or("done").replace('_', " "),
             Err(error) => error.code.name().replace('_', " "),
@@ -289,6 +296,7 @@ async fn look(shared: &Shared, scene: &Scene) -> Result<PreviewFrame, Blind> {
         display: display.frame,
         scale: display.scale,
         keep_clear: scene.keep_clear.clone(),
+        window: window.map(|window| window.frame),
     })
 }
 
@@ -308,33 +316,39 @@ impl Scene {
         let app = app.map(|app| format!(" · {app}")).unwrap_or_default();
         let outcome = self.outcome.as_deref().map_or_else(|| " …".to_owned(), |said| format!(" · {said}"));
         let remark = remark.map(|remark| format!(" ({remark})")).unwrap_or_default();
-        format!("{agent}: {tool}{app}{outcome}{remark}")
+        format!("{agent}: {tool}{outcome}{remark}{app}")
     }
 }
 
 /// What was shown last.
 #[derive(Default)]
-struct Shown(Option<PreviewFrame>);
+struct Shown {
+    frame: Option<PreviewFrame>,
+    /// What it is a picture of.
+    subject: Option<Subject>,
+}
 
 impl Shown {
-    fn show(&mut self, overlay: &dyn Overlay, frame: PreviewFrame) {
+    fn show(&mut self, overlay: &dyn Overlay, subject: Subject, frame: PreviewFrame) {
         let is_same = |old: &PreviewFrame| {
             (&old.caption, old.colour, &old.keep_clear) == (&frame.caption, frame.colour, &frame.keep_clear)
-                && (old.display, old.pixels.width) == (frame.display, frame.pixels.width)
+                && (old.display, old.window, old.pixels.width)
+                    == (frame.display, frame.window, frame.pixels.width)
                 && old.pixels.rgba == frame.pixels.rgba
         };
-        if !self.0.as_ref().is_some_and(is_same) {
+        self.subject = Some(subject);
+        if !self.frame.as_ref().is_some_and(is_same) {
             overlay.preview(Some(frame.clone()));
-            self.0 = Some(frame);
+            self.frame = Some(frame);
         }
     }
 
-    /// Keeps the picture, if there is one, and says why it is not a newer one.
+    /// Keeps the picture, if it is one of what the scene is about, and says why it is not a newer one.
     fn say(&mut self, overlay: &dyn Overlay, scene: &Scene, why: &str) {
-        if let Some(old) = &self.0 {
+        if let Some(old) = self.frame.clone().filter(|_| self.subject == Some(scene.subject)) {
             let caption = scene.caption(None, Some(why));
             let colour = scene.colour;
-            self.show(overlay, PreviewFrame { caption, colour, ..old.clone() });
+            self.show(overlay, scene.subject, PreviewFrame { caption, colour, ..old });
         }
     }
 }

@@ -57,12 +57,12 @@ async fn it_is_off_unless_asked_for_and_then_the_whole_process_s() {
     assert_eq!(shown(&first), [""; 0], "reading is nothing to be seen");
     second.call(SAVE).await.unwrap();
     a_moment().await;
-    assert_eq!(last(&first), "agent 2: click · editor · confirmed");
+    assert_eq!(last(&first), "agent 2: click · confirmed · editor");
     let frame = first.desktop.preview_frame().unwrap();
     assert_eq!((frame.pixels.width, frame.pixels.height), (373, 280), "of a window of 800x600");
     first.call(NEW).await.unwrap();
     a_moment().await;
-    assert_eq!(last(&first), "agent 1: click · notes · unverifiable");
+    assert_eq!(last(&first), "agent 1: click · unverifiable · notes");
     assert_eq!(first.desktop.preview_frame().unwrap().pixels.width, 300, "it is not enlarged");
     second.call(r#"set_config {"unset": ["preview"]}"#).await.unwrap();
     a_moment().await;
@@ -78,7 +78,7 @@ async fn it_closes_when_nobody_acts_and_then_nothing_looks() {
     let script = Script::on(EDITOR, host);
     script.call(SAVE).await.unwrap();
     a_moment().await;
-    assert_eq!(last(&script), "agent 1: click · editor · confirmed");
+    assert_eq!(last(&script), "agent 1: click · confirmed · editor");
     tokio::time::sleep(Duration::from_secs(28)).await;
     assert_eq!(shown(&script), [""; 0], "it stays as it is");
     tokio::time::sleep(Duration::from_secs(4)).await;
@@ -88,7 +88,7 @@ async fn it_closes_when_nobody_acts_and_then_nothing_looks() {
     assert_eq!(script.desktop.captures(), captures);
     script.call(SAVE).await.unwrap();
     a_moment().await;
-    assert_eq!(last(&script), "agent 1: click · editor · confirmed", "it opens again");
+    assert_eq!(last(&script), "agent 1: click · confirmed · editor", "it opens again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn what_a_call_came_to_is_told_and_one_that_never_began_is_not_shown() {
     let error = script.call(r#"click {"window_id": 1, "query": {"name": "Nothing"}}"#).await.unwrap_err();
     assert_eq!(error.code, Code::ElementNotFound);
     a_moment().await;
-    assert_eq!(last(&script), "agent 1: click · editor · element not found");
+    assert_eq!(last(&script), "agent 1: click · element not found · editor");
     script.call(r#"click {"window_id": "one"}"#).await.unwrap_err();
     a_moment().await;
     assert_eq!(shown(&script), [""; 0]);
@@ -126,9 +126,9 @@ async fn what_a_call_came_to_is_told_and_one_that_never_began_is_not_shown() {
         call
     );
     outcome.unwrap();
-    assert_eq!(during, ["agent 1: press_key · editor …"], "while it acts on what has the focus");
+    assert_eq!(during, ["agent 1: press_key … · editor"], "while it acts on what has the focus");
     a_moment().await;
-    assert_eq!(last(&script), "agent 1: press_key · editor · unverifiable", "and when it is done");
+    assert_eq!(last(&script), "agent 1: press_key · unverifiable · editor", "and when it is done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,6 +139,27 @@ async fn a_window_that_is_gone_is_said_to_be() {
     script.desktop.close_window(2);
     a_moment().await;
     assert_eq!(last(&script), "agent 1: click · unverifiable (it is gone)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_agent_closes_what_a_person_asked_for() {
+    let script = Script::on(EDITOR, Host { preview: Some(true), ..Host::default() });
+    let refused = script.call(r#"set_config {"preview": false}"#).await.unwrap_err();
+    assert_eq!(refused.code, Code::NotSupported);
+    script.call(r#"set_config {"unset": ["preview"]}"#).await.unwrap();
+    let told = script.call("get_config").await.unwrap().structured;
+    assert_eq!(told["settings"]["preview"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_finds_nothing_is_not_seen_at_another_s_window() {
+    let script = Script::on(EDITOR, Host { preview: Some(true), ..Host::default() });
+    script.call(SAVE).await.unwrap();
+    a_moment().await;
+    shown(&script);
+    script.as_session("second").call(r#"click {"window_id": 77, "x": 5, "y": 5}"#).await.unwrap_err();
+    a_moment().await;
+    assert_eq!(shown(&script), [""; 0]);
 }
 
 /// A person who may take back what they allowed.
@@ -166,7 +187,7 @@ async fn a_revoke_closes_it_and_no_pixel_is_taken_any_more() {
     let script = watched(&person, Background::default());
     script.call(SAVE).await.unwrap();
     a_moment().await;
-    assert_eq!(last(&script), "agent 1: click · editor · confirmed");
+    assert_eq!(last(&script), "agent 1: click · confirmed · editor");
     *person.0.lock().unwrap() = false;
     let captures = script.desktop.captures();
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -178,7 +199,7 @@ async fn a_revoke_closes_it_and_no_pixel_is_taken_any_more() {
     *person.0.lock().unwrap() = true;
     script.call(SAVE).await.unwrap();
     a_moment().await;
-    assert_eq!(last(&script), "agent 1: click · editor · confirmed");
+    assert_eq!(last(&script), "agent 1: click · confirmed · editor");
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,6 +95,8 @@ pub struct PreviewFrame {
     pub scale: f64,
     /// Places that it should not lie over, in screen pixels.
     pub keep_clear: Vec<Point>,
+    /// Where the window itself is on the screen, to be covered as little as may be.
+    pub window: Option<Rect>,
 }
 
 /// Shows people what agents do.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::trajectory::Failure;
 use crate::desktop::{Node, State};
-use crate::tree::is_item;
+use crate::tree::{is_item, is_text_input};
 
 /// What is known of where a call's text goes. Only what is known to go elsewhere than into a password field is written
 /// down.
@@ -17,6 +17,8 @@ pub(super) enum Secrecy {
     Field,
     /// Into something that everybody can read and that no tab and no line break leads out of.
     Sheet,
+    /// Into something that is no text field, and so passes it on or drops it. Of keys that is what they are for.
+    Elsewhere,
     /// Into something that tells nothing of itself.
     Opaque,
     /// Into a password field.
@@ -30,7 +32,11 @@ impl Secrecy {
         if node.role == "password text" {
             *self = Self::Secret;
         } else if *self == Self::Unknown {
-            *self = if is_sheet { Self::Sheet } else { Self::Field };
+            *self = match is_text_input(&node.role) || node.states.has(State::Editable) {
+                _ if is_sheet => Self::Sheet,
+                true => Self::Field,
+                false => Self::Elsewhere,
+            };
         }
     }
 
@@ -41,12 +47,13 @@ impl Secrecy {
         }
     }
 
-    /// Whether all of `text` goes there. `arrived`: all of it was read back there.
-    fn holds(self, text: &str, arrived: bool) -> bool {
+    /// Whether all of `text` goes there. `arrived`: all of it was read back there; `is_key`: it is one key.
+    fn holds(self, text: &str, arrived: bool, is_key: bool) -> bool {
         let goes_on = |by: &[char]| text.trim_end_matches(['\t', '\n', '\r']).contains(by);
         match self {
             Self::Unknown | Self::Secret => false,
             Self::Sheet => true,
+            Self::Elsewhere => is_key || arrived,
             Self::Field => arrived || !goes_on(&['\t', '\n', '\r']),
             // A terminal takes line breaks; what takes tabs within a text is a form.
             Self::Opaque => !goes_on(&['\t']),
@@ -88,7 +95,8 @@ pub(super) fn withhold(
     let Some((name, text)) = text(tool, arguments) else { return Vec::new() };
     let answer = |name: &str| result.as_ref().map_or(&Value::Null, |result| &result[name]);
     let arrived = answer("effect") == "confirmed";
-    let is_kept = secrecy.holds(text.as_str().unwrap_or_default(), arrived)
+    let is_key = matches!(name, "key" | "keys");
+    let is_kept = secrecy.holds(text.as_str().unwrap_or_default(), arrived, is_key)
         // GTK 4 calls its password fields plain ones, and hides what they hold all the same.
         && !is_masked(answer("after"), text);
     if is_kept {
@@ -184,8 +192,12 @@ fn is_masked(shown: &Value, text: &Value) -> bool {
             .to_owned(),
         _ => return false,
     };
+    // Texts stand between quotation marks there, and what is said of long ones behind them.
+    let quoted =
+        |text: &str| Some(text.strip_prefix('"')?.rsplit_once('"')?.0.trim_end_matches('…').to_owned());
+    let bare = |text: &str| quoted(text).unwrap_or_else(|| text.to_owned());
     let masked = |text: &str| !text.is_empty() && text.chars().all(|c| MASKS.contains(&c));
-    masked(&shown) && !masked(text)
+    masked(&bare(&shown)) && !masked(text)
 }
 
 /// Replaces a secret wherever it stands.
@@ -221,7 +233,14 @@ mod tests {
             kept("type_text", call(), Secrecy::Secret, json!({"seen": ["it is hunter2 now"]}));
         assert_eq!(arguments, without);
         assert_eq!(result, json!({"seen": ["it is (withheld) now"]}));
-        assert_eq!(kept("type_text", call(), Secrecy::Field, json!({"after": "●●●●●●●"})).0, without);
+        for after in ["●●●●●●●", "\"•••••••\"", "\"•••••••…\"", "\"•••••••\"… (14 characters)"]
+        {
+            assert_eq!(
+                kept("type_text", call(), Secrecy::Field, json!({"after": after})).0,
+                without,
+                "{after}"
+            );
+        }
     }
 
     #[test]
@@ -238,6 +257,7 @@ mod tests {
             ("a\tb", Secrecy::Field, "confirmed", true),
             ("one\ttwo\nthree\n", Secrecy::Sheet, "unverifiable", true),
             ("ls\ncd /\n", Secrecy::Opaque, "unverifiable", true),
+            ("hunter2", Secrecy::Elsewhere, "unverifiable", false),
         ] {
             assert_eq!(kept(text(typed), secrecy, effect), expected, "{typed:?} into {secrecy:?}, {effect}");
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::cursor::Nothing;
 use super::{Reply, Spec, Surface, Tool};
 use crate::engine::Context;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::settings::{self, CaptureMode, ImageFormat, Overrides, Settings};
 
 /// Effective settings and where each comes from.
@@ -168,7 +168,13 @@ pub(super) fn change(context: &Context, set: &Overrides, unset: &[String]) -> Re
         let own: Vec<_> = unset.iter().filter(|name| *name != "preview").cloned().collect();
         context.session().change_overrides(&Overrides { preview: None, ..set.clone() }, &own);
         if names_preview {
-            preview.set(set.preview);
+            let person_s = context.host().preview == Some(true)
+                || context.global_settings().overrides().preview == Some(true);
+            if person_s && set.preview == Some(false) {
+                let message = "a person asked for the preview, so only they can close it, with `deskhand config set preview false`";
+                return Err(Error::new(Code::NotSupported, message));
+            }
+            preview.set(set.preview.or(context.host().preview));
         }
     }
     let defaults = &context.host().defaults;

@@ -83,6 +83,7 @@ mod tests {
             display: Rect::new(0, 0, 1280, 800),
             scale: 1.0,
             keep_clear: Vec::new(),
+            window: None,
         }
     }
 

@@ -128,7 +128,14 @@ fn choose(frame: &PreviewFrame, size: (u32, u32), present: Option<Corner>) -> Co
         );
         !frame.keep_clear.iter().any(|point: &Point| around.contains(*point))
     };
-    present.into_iter().chain(CORNERS).find(is_clear).or(present).unwrap_or(CORNERS[0])
+    let covers = |corner: Corner| {
+        let area = place(frame.display, size, corner, margin);
+        let common = frame.window.and_then(|window| window.intersection(&area));
+        common.map_or(0, |common| u64::from(common.width) * u64::from(common.height))
+    };
+    let clear: Vec<Corner> = present.into_iter().chain(CORNERS).filter(is_clear).collect();
+    // The first of those that cover least; where nothing is clear it stays.
+    clear.into_iter().min_by_key(|corner| covers(*corner)).or(present).unwrap_or(CORNERS[0])
 }
 
 /// Where something of this size lies in a corner of a display.
@@ -157,6 +164,7 @@ mod tests {
             display: Rect::new(100, 0, 1000, 800),
             scale: 1.0,
             keep_clear: keep_clear.iter().map(|(x, y)| Point::new(*x, *y)).collect(),
+            window: None,
         }
     }
 
@@ -166,6 +174,19 @@ mod tests {
         assert_eq!(place(display, (300, 200), CORNERS[0], 40), Rect::new(760, 560, 300, 200));
         assert_eq!(place(display, (300, 200), CORNERS[3], 40), Rect::new(140, 40, 300, 200));
         assert_eq!(place(display, (990, 900), CORNERS[0], 40), Rect::new(105, 0, 990, 900), "less room");
+    }
+
+    #[test]
+    fn it_covers_the_window_as_little_as_it_can() {
+        let at = |x, y| PreviewFrame { window: Some(Rect::new(x, y, 300, 300)), ..frame(&[]) };
+        assert_eq!(choose(&at(700, 450), (300, 200), Some(CORNERS[0])), CORNERS[1]);
+        assert_eq!(
+            choose(&at(400, 200), (300, 200), Some(CORNERS[1])),
+            CORNERS[1],
+            "it covers nothing and stays"
+        );
+        let whole = PreviewFrame { window: Some(Rect::new(100, 0, 1000, 800)), ..frame(&[]) };
+        assert_eq!(choose(&whole, (300, 200), Some(CORNERS[2])), CORNERS[2], "all are the same");
     }
 
     #[test]
