@@ -303,7 +303,7 @@ def test_what_goes_on_into_a_password_field_is_not_kept(desktop, tmp_path):
         write(remarks, "readable", delivery="foreground")
         client.call("stop_recording")
     processes.end(process)
-    assert holds(folder, "Canary") == [], json.dumps([turn["result"] for turn in turns(folder) if "Canary" in str(turn)])
+    assert holds(folder, "Canary") == []
     made = turns(folder)
     assert len(made) == 15
     assert made[-1]["arguments"].get("text") == "readable", made[-1]

@@ -192,9 +192,8 @@ fn is_masked(shown: &Value, text: &Value) -> bool {
             .to_owned(),
         _ => return false,
     };
-    // Texts stand between quotation marks there, and what is said of long ones behind them.
-    let quoted =
-        |text: &str| Some(text.strip_prefix('"')?.rsplit_once('"')?.0.trim_end_matches('…').to_owned());
+    // Texts stand between quotation marks there, and what was cut off around them.
+    let quoted = |text: &str| Some(text.split_once('"')?.1.rsplit_once('"')?.0.trim_matches('…').to_owned());
     let bare = |text: &str| quoted(text).unwrap_or_else(|| text.to_owned());
     let masked = |text: &str| !text.is_empty() && text.chars().all(|c| MASKS.contains(&c));
     masked(&bare(&shown)) && !masked(text)
@@ -233,7 +232,7 @@ mod tests {
             kept("type_text", call(), Secrecy::Secret, json!({"seen": ["it is hunter2 now"]}));
         assert_eq!(arguments, without);
         assert_eq!(result, json!({"seen": ["it is (withheld) now"]}));
-        for after in ["●●●●●●●", "\"•••••••\"", "\"•••••••…\"", "\"•••••••\"… (14 characters)"]
+        for after in ["●●●●●●●", "\"•••••••\"", "\"•••••••…\"", "…\"•••••••\"… (14 characters)"]
         {
             assert_eq!(
                 kept("type_text", call(), Secrecy::Field, json!({"after": after})).0,
