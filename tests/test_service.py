@@ -579,35 +579,6 @@ def test_named_sessions_end_when_they_are_idle(desk):
     wait_no_service(desk)
 
 
-def test_an_idle_sessions_name_can_be_used_again_and_an_ended_one_cannot(desk):
-    env = shared(desk, DESKHAND_SESSION_IDLE_TTL_SECS="1")
-
-    def call(name, tool, **arguments):
-        done = command(desk, "call", "--session", name, "--json", tool, json.dumps(arguments), env=env)
-        return json.loads(done.stdout)
-
-    def idle():
-        return all(session["leased"] for session in status(desk)["sessions"])
-
-    desk.start(["galculator"])
-    with client(desk, env=env) as one:  # keeps the service
-        window = one.window(app="galculator")["window_id"]
-        before = call("shell", "get_window_state", window_id=window)
-        index = call("shell", "click", window_id=window, query={"name": "7", "exact": True})
-        assert index["effect"] == "confirmed", index
-        processes.wait_until(idle, 10, "the session ends")
-        # Its indices are those of a session that has looked at nothing, and stay so when it has.
-        assert call("shell", "click", window_id=window, element_index=1)["code"] == "stale_snapshot"
-        after = call("shell", "get_window_state", window_id=window)
-        assert after["snapshot_id"] != before["snapshot_id"]
-        assert call("shell", "click", window_id=window, element_index=1)["code"] in ("stale_snapshot", "element_gone")
-        gone = call("shell", "click", window_id=window, element_index=1, snapshot_id=before["snapshot_id"])
-        assert gone["code"] == "stale_snapshot", gone
-        call("shell", "list_windows")
-        command(desk, "sessions", "end", "shell", check=0)
-        assert call("shell", "list_windows")["code"] == "session_ended"
-
-
 def test_configuration_with_and_without_a_service(desk):
     file = Path(command(desk, "config", "path", check=0).stdout.strip())
     command(desk, "config", "set", "max_elements", "77", check=0)

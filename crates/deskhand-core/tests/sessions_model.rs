@@ -114,7 +114,6 @@ impl World {
         if self.model.live.remove(&id).is_none() {
             return;
         }
-        // Its id stays refused, and so does its lease; only the name of an idle one may be used again.
         self.model.ended.push(id);
         let (gone, held) = std::mem::take(&mut self.held).into_iter().partition(|held| held.id == id);
         self.held = held;
@@ -193,7 +192,7 @@ impl World {
                     .map(|(id, _)| *id)
                     .collect();
                 for id in idle {
-                    self.model.live.remove(&id);
+                    self.ended(id).await;
                 }
             }
         }

@@ -3,11 +3,6 @@
 //! A session with a *lease* lives as long as who holds the lease, a connection or this process's own client; its id is
 //! accepted together with the [`Lease`] alone. One without lives until it has been idle for a time. A call that names no
 //! session has one of its own, which ends with it.
-//!
-//! An id that has ended stays refused, so that a late call does not land in a session that knows nothing of what it goes by.
-//! Only the name of a session that ended because it was *idle* may be used again: its caller names it at every call and
-//! promised nothing about when. The session that begins then owns nothing, and goes on with the numbers of the one before:
-//! an index, snapshot or picture of that is refused, never taken for another.
 
 mod calls;
 mod owned;
@@ -102,9 +97,8 @@ pub struct SessionInfo {
 }
 
 impl Session {
-    fn new(id: &SessionId, limits: Limits, reached: owned::Reached) -> Self {
-        let session = Self::with(Arc::clone(&id.0), CallLog::new(), false, limits);
-        Self { owned: Mutex::new(owned::Owned::after(reached)), ..session }
+    fn new(id: &SessionId, limits: Limits) -> Self {
+        Self::with(Arc::clone(&id.0), CallLog::new(), false, limits)
     }
 
     fn with(lane: Arc<str>, log: Arc<CallLog>, anonymous: bool, limits: Limits) -> Self {

@@ -41,38 +41,6 @@ struct Spent {
     floor: u32,
 }
 
-/// How far the numbers of a session have come that its caller may still know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reached {
-    /// The first free index of an element, in whichever window.
-    index: u32,
-    snapshots: u64,
-    pictures: u64,
-}
-
-impl Reached {
-    /// Both of them.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            index: self.index.max(other.index),
-            snapshots: self.snapshots.max(other.snapshots),
-            pictures: self.pictures.max(other.pictures),
-        }
-    }
-}
-
-impl Owned {
-    /// Nothing yet, and no number that was given out before is given again.
-    pub(super) fn after(reached: Reached) -> Self {
-        Self {
-            spent: Spent { floor: reached.index, ..Spent::default() },
-            snapshots_taken: reached.snapshots,
-            pictures_taken: reached.pictures,
-            ..Self::default()
-        }
-    }
-}
-
 impl Spent {
     fn free(&self, window: WindowId) -> u32 {
         self.free.get(&window).copied().unwrap_or(self.floor)
@@ -291,14 +259,6 @@ impl Session {
     /// How many snapshots are kept.
     pub fn snapshots_kept(&self) -> usize {
         self.owned().snapshots.len()
-    }
-
-    /// How far its numbers have come.
-    pub(super) fn reached(&self) -> Reached {
-        let state = self.owned();
-        let spent = state.spent.free.values().copied().fold(state.spent.floor, u32::max);
-        let index = state.numberings.values().map(Numbering::next).fold(spent, u32::max);
-        Reached { index, snapshots: state.snapshots_taken, pictures: state.pictures_taken }
     }
 
     /// Drops everything.

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::CallLog;
-use super::owned::Reached;
 use super::{Lease, Session, SessionInfo};
 use crate::agent_cursor::Cursors;
 use crate::call::SessionId;
@@ -21,9 +20,6 @@ use crate::recording::trajectory::Reason;
 pub const IDLE_END: Duration = Duration::from_secs(300);
 /// Ended sessions that are remembered, so that their ids stay refused.
 pub const MAX_ENDED: usize = 1024;
-/// Names of idle sessions that are remembered one by one. With more, every new session begins with the numbers of the one
-/// that came furthest.
-const MAX_RESTING: usize = 1024;
 /// How long the end of a session waits for its calls. Each answers within its own grace time after it was cancelled; one
 /// that does not is left to itself.
 const CALLS_END: Duration = Duration::from_millis(2500);
@@ -57,31 +53,8 @@ struct Table {
     live: HashMap<SessionId, Arc<Session>>,
     ending: HashMap<SessionId, Arc<Session>>,
     ended: VecDeque<SessionId>,
-    resting: Resting,
     /// Whether the task runs that ends idle sessions.
     timer: bool,
-}
-
-/// The sessions that ended because they were idle, whose names may be used again.
-#[derive(Debug, Default)]
-struct Resting {
-    reached: HashMap<SessionId, Reached>,
-    /// That of those that were forgotten.
-    floor: Reached,
-}
-
-impl Resting {
-    fn remember(&mut self, id: SessionId, reached: Reached) {
-        self.reached.insert(id, reached);
-        if self.reached.len() > MAX_RESTING {
-            self.floor = self.reached.drain().fold(self.floor, |floor, (_, reached)| floor.or(reached));
-        }
-    }
-
-    /// Where the numbers of a new session called `id` begin.
-    fn take(&mut self, id: &SessionId) -> Reached {
-        self.reached.remove(id).unwrap_or_default().or(self.floor)
-    }
 }
 
 impl Sessions {
@@ -99,8 +72,7 @@ impl Sessions {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Begins the session called `id`, or finds it; one that ended because it was idle begins anew. With `lease`, it lives
-    /// by that from now on.
+    /// Begins the session called `id`, or finds it. With `lease`, it lives by that from now on.
     ///
     /// # Errors
     /// `session_ended`, `session_in_use` if it has a lease already, `limit_exceeded`.
@@ -159,16 +131,11 @@ impl Sessions {
                 "this session has ended, and its id stays refused; start a new one under another id",
             ));
         }
-        if table.ending.contains_key(id) {
-            let message =
-                "this session was idle and is being ended; the same call begins a new one in a moment";
-            return Err(Error::new(Code::SessionEnded, message));
-        }
         let limit = self.inner.limits.sessions;
         if table.live.len() >= limit {
             return Err(limits::exceeded("sessions", limit, "so many live; end one first"));
         }
-        let session = Arc::new(Session::new(id, self.inner.limits, table.resting.take(id)));
+        let session = Arc::new(Session::new(id, self.inner.limits));
         table.live.insert(id.clone(), Arc::clone(&session));
         self.inner.count(table);
         Ok(session)
@@ -181,7 +148,7 @@ impl Sessions {
         }
     }
 
-    /// Ends a session at somebody's word: refuses its id from now on, cancels its calls, waits for them a bounded time, and drops what it
+    /// Ends a session: refuses its id from now on, cancels its calls, waits for them a bounded time, and drops what it
     /// owned. All who end one wait for the same clean-up, which goes on without them. `false` if there is no such session;
     /// that one has ended already is not an error.
     pub async fn end(&self, id: &SessionId) -> bool {
@@ -246,19 +213,6 @@ impl Sessions {
     }
 }
 
-impl Table {
-    /// Refuses an id from now on.
-    fn refuse(&mut self, id: &SessionId) {
-        if self.ended.contains(id) {
-            return;
-        }
-        if self.ended.len() == MAX_ENDED {
-            self.ended.pop_front();
-        }
-        self.ended.push_back(id.clone());
-    }
-}
-
 impl Drop for Sessions {
     fn drop(&mut self) {
         self.inner.wake.notify_one();
@@ -275,17 +229,12 @@ impl Inner {
         self.named.send_replace(table.live.len() + table.ending.len());
     }
 
-    /// Begins the end of a session if it lives, or if it has been idle; the token is cancelled when it is complete. Only an
-    /// end at somebody's word makes its id refused from now on.
+    /// Begins the end of a session if it lives, or if it has been idle; the token is cancelled when it is complete.
     fn begin_end(self: &Arc<Self>, id: &SessionId, if_idle: bool) -> Option<CancellationToken> {
         let session = {
             let mut table = self.lock();
             if let Some(session) = table.ending.get(id) {
-                let cleaned = session.cleaned.clone();
-                if !if_idle {
-                    table.refuse(id);
-                }
-                return Some(cleaned);
+                return Some(session.cleaned.clone());
             }
             let idle = table.live.get(id)?.idle_end(self.idle_end);
             if if_idle && idle > Instant::now() {
@@ -293,9 +242,10 @@ impl Inner {
             }
             let session = table.live.remove(id)?;
             table.ending.insert(id.clone(), Arc::clone(&session));
-            if !if_idle {
-                table.refuse(id);
+            if table.ended.len() == MAX_ENDED {
+                table.ended.pop_front();
             }
+            table.ended.push_back(id.clone());
             session
         };
         self.wake.notify_one();
@@ -331,16 +281,12 @@ async fn clean_up(inner: Arc<Inner>, id: SessionId, session: Arc<Session>) {
     if tokio::time::timeout(RECORDINGS_END, session.recordings.stop(Reason::SessionEnd)).await.is_err() {
         tracing::error!(session = %id, "recordings of an ended session are still being written");
     }
-    let reached = session.reached();
     session.clear();
     inner.cursors.end(&session);
     {
         let mut table = inner.lock();
         table.ending.remove(&id);
         inner.count(&table);
-        if !table.ended.contains(&id) {
-            table.resting.remember(id, reached);
-        }
     }
     session.cleaned.cancel();
 }

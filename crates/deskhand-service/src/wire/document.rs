@@ -91,8 +91,7 @@ fn introduction() -> &'static str {
         "- **Sessions.** A request without `session_id` (left out, not null) has an anonymous session of its own,\n",
         "  which reads and writes the global settings. A connection that said `hello` with `lease` *is* the life of its session: when it\n",
         "  closes, for whatever reason, the session ends. A session that has no lease stays for its idle time after the last\n",
-        "  request, so that it can go on over another connection; named again after that it begins anew. An id that ended in any\n",
-        "  other way stays refused (`session_ended`).\n",
+        "  request, so that it can go on over another connection.\n",
     )
 }
 

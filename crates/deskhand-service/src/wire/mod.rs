@@ -24,7 +24,7 @@
 //! **Sessions.** A request without `session_id` has an anonymous session of its own. `session_id` is left out
 //! then, not null. A connection that said `hello` with `lease` *is* the life of its session: when it closes, for whatever
 //! reason, the session ends. Other connections may close after each request; what they did in a named session stays for
-//! its idle time. Named again after that, it begins anew; an id that ended in any other way stays refused.
+//! its idle time.
 
 mod document;
 mod message;
