@@ -86,11 +86,16 @@ def test_two_agents_leave_a_line_for_each_call_and_none_of_what_they_typed(desk,
                     await asyncio.sleep(0.2)
 
             editor, password = await window("Mousepad"), await window("password")
-            written, secret = await asyncio.gather(
-                a.call_tool("type_text", {"window_id": editor, "text": f"{CANARY} written"}),
-                b.call_tool("type_text", {"window_id": password, "query": {"name": "Secret"}, "text": f"{CANARY} hidden"}),
-            )
+            async def looked(times):
+                # A look that another call overtakes is given up.
+                while sum(1 for line in lines(folder) if line["tool"] == "type_text" and "frame" in line) < times:
+                    await asyncio.sleep(0.05)
+
+            written = await a.call_tool("type_text", {"window_id": editor, "text": f"{CANARY} written"})
             assert not written.is_error, written
+            await asyncio.wait_for(looked(1), 10)
+            await b.call_tool("type_text", {"window_id": password, "query": {"name": "Secret"}, "text": f"{CANARY} hidden"})
+            await asyncio.wait_for(looked(2), 10)
             failed = await b.call_tool("click", {"window_id": editor, "query": {"name": f"{CANARY} button"}})
             assert failed.is_error
             bad = await b.call_tool("click", {"window_id": editor, f"{CANARY}": 1, "count": CANARY})
