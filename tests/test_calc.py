@@ -127,7 +127,8 @@ def test_a_menu_that_is_published_twice_is_found_by_its_name(client, desktop, of
         assert len([element for element in published if (element.role, element.name) == ("menu", name)]) > 1
         answer = client.call("click", window_id=number, query={"role": "menu", "name": name, "exact": True})
         assert answer["effect"] == "confirmed", answer.structured
-        assert [popup for popup in client.windows() if popup["kind"] == "popup"]
+        # The menu says that it is open before its window is there.
+        processes.wait_until(lambda: [popup for popup in client.windows() if popup["kind"] == "popup"], 5, "the menu opens")
         client.call("press_key", key="Escape", window_id=number)
         processes.wait_until(lambda: not [w for w in client.windows() if w["kind"] == "popup"], 5, "the menu closes")
 

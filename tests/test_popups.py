@@ -47,7 +47,7 @@ def look_at_the_menu(client, window, entry, before):
 
 def open_by_key(client):
     """GTK 4 takes no key for a moment after a menu has closed, and what was pressed is then said to have done nothing."""
-    processes.wait_until(lambda: client.call("press_key", key="Menu")["effect"] == "confirmed", 5, "the key opens a menu")
+    processes.wait_until(lambda: client.call("press_key", key="Menu")["effect"] == "confirmed", 15, "the key opens a menu")
 
 
 @pytest.mark.parametrize("toolkit", ["gtk3", "gtk4", "qt5"])
