@@ -396,9 +396,11 @@ def test_a_stopped_service_is_said_by_the_commands_about_it(desk):
         pid = status(desk)["pid"]
         service.stop(pid)
         try:
-            for words in (["status"], ["stop"], ["sessions"], ["config", "get", "max_elements"]):
-                done = command(desk, *words, timeout=20)
-                assert done.returncode == 1 and str(pid) in done.stderr and "stopped" in done.stderr, (words, done)
+            # Each waits for an answer for a while, so they do it side by side.
+            commands = (["status"], ["stop"], ["sessions"], ["config", "get", "max_elements"])
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                for done in pool.map(lambda words: command(desk, *words, timeout=30), commands):
+                    assert done.returncode == 1 and str(pid) in done.stderr and "stopped" in done.stderr, done
             done = command(desk, "serve", timeout=20)
             assert done.returncode == 1
         finally:
