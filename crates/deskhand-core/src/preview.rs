@@ -52,11 +52,18 @@ struct Scene {
     since: Instant,
 }
 
+/// What was said of this process; where nobody said anything, the global setting counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wish {
+    /// By whoever started it.
+    person: Option<bool>,
+    agent: Option<bool>,
+}
+
 /// The preview of an engine.
 pub(crate) struct Preview {
     overlay: Arc<dyn Overlay>,
-    /// What was set for this process; `None`: the global setting counts.
-    set: Mutex<Option<bool>>,
+    wish: Mutex<Wish>,
     scene: watch::Sender<Option<Scene>>,
     /// Whether the task runs.
     playing: Mutex<bool>,
@@ -64,24 +71,36 @@ pub(crate) struct Preview {
 
 impl fmt::Debug for Preview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Preview").field("set", &self.set).finish_non_exhaustive()
+        f.debug_struct("Preview").field("wish", &self.wish).finish_non_exhaustive()
     }
 }
 
 impl Preview {
-    /// A preview that is closed. `set` is whether this process wants it, if it says so.
-    pub(crate) fn new(overlay: Arc<dyn Overlay>, set: Option<bool>) -> Self {
-        Self { overlay, set: Mutex::new(set), scene: watch::Sender::new(None), playing: Mutex::default() }
+    /// A preview that is closed. `person` is whether who started the process wants it, if they say so.
+    pub(crate) fn new(overlay: Arc<dyn Overlay>, person: Option<bool>) -> Self {
+        let wish = Mutex::new(Wish { person, agent: None });
+        Self { overlay, wish, scene: watch::Sender::new(None), playing: Mutex::default() }
     }
 
     /// What was set for this process, which counts before all other settings.
     pub(crate) fn overrides(&self) -> Overrides {
-        Overrides { preview: *lock(&self.set), ..Overrides::default() }
+        let Wish { person, agent } = *lock(&self.wish);
+        Overrides { preview: agent.or(person), ..Overrides::default() }
     }
 
-    /// Sets whether this process wants it.
-    pub(crate) fn set(&self, wanted: Option<bool>) {
-        *lock(&self.set) = wanted;
+    /// Whether who started the process asked for it, and no person has said otherwise since.
+    pub(crate) fn is_wanted_by_person(&self) -> bool {
+        lock(&self.wish).person == Some(true)
+    }
+
+    /// An agent wants it, or not, or takes that back.
+    pub(crate) fn set_by_agent(&self, wanted: Option<bool>) {
+        lock(&self.wish).agent = wanted;
+    }
+
+    /// A person has set it for all: from now on that counts, whatever was said of this process.
+    pub(crate) fn follow_settings(&self) {
+        *lock(&self.wish) = Wish::default();
     }
 
     /// Closes it.

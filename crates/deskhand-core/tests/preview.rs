@@ -144,11 +144,17 @@ async fn a_window_that_is_gone_is_said_to_be() {
 #[tokio::test(start_paused = true)]
 async fn no_agent_closes_what_a_person_asked_for() {
     let script = Script::on(EDITOR, Host { preview: Some(true), ..Host::default() });
-    let refused = script.call(r#"set_config {"preview": false}"#).await.unwrap_err();
+    let refused = script.call(r#"set_config {"preview": false, "max_elements": 7}"#).await.unwrap_err();
     assert_eq!(refused.code, Code::NotSupported);
     script.call(r#"set_config {"unset": ["preview"]}"#).await.unwrap();
     let told = script.call("get_config").await.unwrap().structured;
     assert_eq!(told["settings"]["preview"], true);
+    assert_ne!(told["settings"]["max_elements"], 7, "what is refused changes nothing");
+    // And none opens again what the person has closed since.
+    script.anonymous().call(r#"set_config {"preview": false}"#).await.unwrap();
+    script.call(r#"set_config {"unset": ["preview"]}"#).await.unwrap();
+    let told = script.call("get_config").await.unwrap().structured;
+    assert_eq!(told["settings"]["preview"], false);
 }
 
 #[tokio::test(start_paused = true)]

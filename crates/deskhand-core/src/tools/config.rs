@@ -161,34 +161,30 @@ pub(super) fn change(context: &Context, set: &Overrides, unset: &[String]) -> Re
     if context.session().anonymous {
         context.global_settings().change(set, unset)?;
         if names_preview {
-            // What a person sets now counts at once.
-            preview.set(None);
+            preview.follow_settings();
         }
     } else {
+        let is_person_s =
+            preview.is_wanted_by_person() || context.global_settings().overrides().preview == Some(true);
+        if set.preview == Some(false) && is_person_s {
+            let message = "a person asked for the preview, so only they can close it, with `deskhand config set preview false`; \
+                           nothing was changed";
+            return Err(Error::new(Code::NotSupported, message));
+        }
         let own: Vec<_> = unset.iter().filter(|name| *name != "preview").cloned().collect();
         context.session().change_overrides(&Overrides { preview: None, ..set.clone() }, &own);
         if names_preview {
-            let person_s = context.host().preview == Some(true)
-                || context.global_settings().overrides().preview == Some(true);
-            if person_s && set.preview == Some(false) {
-                let message = "a person asked for the preview, so only they can close it, with `deskhand config set preview false`";
-                return Err(Error::new(Code::NotSupported, message));
-            }
-            preview.set(set.preview.or(context.host().preview));
+            preview.set_by_agent(set.preview);
         }
     }
     let defaults = &context.host().defaults;
     let (global, process) = (context.global_settings().overrides(), preview.overrides());
-    for session in context.sessions().all() {
+    for session in context.sessions().all().iter().chain([context.own_session()]) {
         if !Settings::effective(&[defaults, &global, &session.overrides(), &process]).agent_cursor {
-            context.cursors().hide(&session);
+            context.cursors().hide(session);
         }
     }
-    let effective = effective(context);
-    if !effective.agent_cursor {
-        context.cursors().hide(context.session());
-    }
-    if !effective.preview {
+    if !effective(context).preview {
         preview.close();
     }
     Ok(())

@@ -34,11 +34,11 @@ pub(super) fn attended(
     if cursor.is_none() && turn.is_none() {
         return desktop;
     }
-    let cursor = cursor.map(|cursor| {
+    let shown = cursor.map(|cursor| {
         let (overlay, windows) = (Arc::clone(&desktop.overlay), Arc::clone(&desktop.windows));
         Shown { overlay, cursor, windows, leave: Arc::clone(leave) }
     });
-    let audience = Audience(Arc::new((turn, cursor)));
+    let audience = Audience(Arc::new(Onlookers { turn, shown }));
     desktop.pointer = Arc::new(Attended { port: desktop.pointer, audience: audience.clone() });
     desktop.keyboard = Arc::new(Attended { port: desktop.keyboard, audience: audience.clone() });
     desktop.windows = Arc::new(Attended { port: desktop.windows, audience: audience.clone() });
@@ -50,7 +50,12 @@ pub(super) fn attended(
 
 /// Who looks on.
 #[derive(Clone)]
-struct Audience(Arc<(Option<Arc<Turn>>, Option<Shown>)>);
+struct Audience(Arc<Onlookers>);
+
+struct Onlookers {
+    turn: Option<Arc<Turn>>,
+    shown: Option<Shown>,
+}
 
 struct Shown {
     overlay: Arc<dyn Overlay>,
@@ -62,14 +67,14 @@ struct Shown {
 impl Audience {
     /// To be awaited before anything is done.
     async fn seated(&self) {
-        if let Some(turn) = &self.0.0 {
+        if let Some(turn) = &self.0.turn {
             turn.looked().await;
         }
     }
 
     /// Shows what the agent does.
     fn show(&self, act: Act) {
-        if let Some(Shown { overlay, cursor, .. }) = &self.0.1 {
+        if let Some(Shown { overlay, cursor, .. }) = &self.0.shown {
             overlay.show(cursor, act);
         }
     }
@@ -77,13 +82,13 @@ impl Audience {
     /// Shows that it uses the keyboard: where its cursor is, else at the head of the window that has the focus. Returns at
     /// once.
     fn show_keys(&self) {
-        let Some(Shown { overlay, cursor, .. }) = &self.0.1 else { return };
+        let Some(Shown { overlay, cursor, .. }) = &self.0.shown else { return };
         if overlay.is_shown(&cursor.id) {
             return overlay.show(cursor, Act::Keys);
         }
         let audience = self.clone();
         tokio::spawn(async move {
-            let Some(Shown { overlay, cursor, windows, leave }) = &audience.0.1 else { return };
+            let Some(Shown { overlay, cursor, windows, leave }) = &audience.0.shown else { return };
             if !leave.grant().await.sees() {
                 return;
             }
@@ -97,19 +102,19 @@ impl Audience {
 
     /// An element that lies there is acted on through accessibility.
     fn note(&self, at: Point) {
-        if let Some(turn) = &self.0.0 {
+        if let Some(turn) = &self.0.turn {
             turn.at_point(at);
         }
     }
 
     /// Whether it is written down where the call acts.
     fn is_recorded(&self) -> bool {
-        self.0.0.as_ref().is_some_and(|turn| turn.is_recorded())
+        self.0.turn.as_ref().is_some_and(|turn| turn.is_recorded())
     }
 
     /// Whether people see it.
     fn is_shown(&self) -> bool {
-        self.0.1.is_some()
+        self.0.shown.is_some()
     }
 }
 
@@ -125,6 +130,7 @@ impl<P: ?Sized> Attended<P> {
         &self.port
     }
 }
+
 /// A pointer that only moves is not shown: it is on its way to a press, or given back to the person.
 #[async_trait]
 impl Pointer for Attended<dyn Pointer> {
